@@ -1,0 +1,92 @@
+// A handler that waits for its result.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "asio.hpp"
+
+namespace fslock::detail {
+
+/// A parked handler. Either `complete` or `destroy` is called, once, and ends its life.
+template <class... Args>
+class completion {
+ public:
+    /// Posts the handler with its arguments; never calls it. An allocation that fails here ends the program: there
+    /// is nobody left to tell.
+    virtual void complete(Args... args) noexcept = 0;
+    /// Frees the handler without calling it.
+    virtual void destroy() noexcept = 0;
+
+ protected:
+    ~completion() = default;
+};
+
+struct destroy_completion {
+    template <class... Args>
+    void operator()(completion<Args...>* c) const noexcept {
+        c->destroy();
+    }
+};
+
+template <class... Args>
+using completion_ptr = std::unique_ptr<completion<Args...>, destroy_completion>;
+
+template <class Executor>
+[[nodiscard]] auto tracked(const Executor& executor) {
+    return asio::prefer(executor, asio::execution::outstanding_work.tracked);
+}
+
+/// Posts `handler` with `args` through `io`, whose associated executor it then reaches by itself.
+template <class Handler, class... Args>
+void post_completion(const asio::any_io_executor& io, Handler&& handler, Args&&... args) {
+    asio::post(io, append(std::forward<Handler>(handler), std::forward<Args>(args)...));
+}
+
+/// Both executors count as having work while the handler is parked, so that nobody's `run()` returns.
+template <class Handler, class... Args>
+class parked final : public completion<Args...> {
+    using allocator = typename std::allocator_traits<
+        asio::associated_allocator_t<Handler>>::template rebind_alloc<parked>;
+    using executor = asio::associated_executor_t<Handler, asio::any_io_executor>;
+
+ public:
+    [[nodiscard]] static completion_ptr<Args...> create(Handler handler, const asio::any_io_executor& io) {
+        allocator a(asio::get_associated_allocator(handler));
+        auto* const memory = std::allocator_traits<allocator>::allocate(a, 1);
+        return completion_ptr<Args...>(::new (static_cast<void*>(memory)) parked(std::move(handler), io));
+    }
+
+    void complete(Args... args) noexcept override {
+        Handler handler(std::move(handler_));
+        const auto io = std::move(io_);
+        const auto work = std::move(work_);
+        free(handler);  // before the handler can run
+        post_completion(io, std::move(handler), std::move(args)...);
+    }
+
+    void destroy() noexcept override {
+        const Handler handler(std::move(handler_));
+        const auto io = std::move(io_);
+        const auto work = std::move(work_);
+        free(handler);
+    }
+
+ private:
+    parked(Handler&& handler, const asio::any_io_executor& io)
+        : handler_(std::move(handler)), io_(tracked(io)), work_(tracked(asio::get_associated_executor(handler_, io))) {}
+    ~parked() = default;
+
+    void free(const Handler& handler) noexcept {
+        allocator a(asio::get_associated_allocator(handler));
+        this->~parked();
+        std::allocator_traits<allocator>::deallocate(a, this, 1);
+    }
+
+    Handler handler_;
+    asio::any_io_executor io_;
+    std::decay_t<decltype(tracked(std::declval<executor>()))> work_;
+};
+
+}  // namespace fslock::detail

@@ -1,0 +1,129 @@
+// A held lock.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "detail/completion.hpp"
+#include "error.hpp"
+
+namespace fslock {
+
+namespace engine {
+class held_lock;
+}  // namespace engine
+
+class lock_guard;
+
+namespace detail {
+
+[[nodiscard]] asio::any_io_executor executor_of_lock(const engine::held_lock* lock);
+void start_verify(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code, bool> done);
+void start_release(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code> done);
+[[nodiscard]] lock_guard make_guard(std::shared_ptr<engine::held_lock> lock) noexcept;
+
+struct verify_initiation {
+    template <class Handler>
+    void operator()(Handler&& handler, std::shared_ptr<engine::held_lock> lock) const {
+        const auto io = asio::get_associated_executor(handler, executor_of_lock(lock.get()));
+        start_verify(std::move(lock), parked<std::decay_t<Handler>, error_code, bool>::create(
+                                          std::forward<Handler>(handler), executor_to_post(io)));
+    }
+    template <class Executor>
+    static asio::any_io_executor executor_to_post(const Executor& executor) {
+        if constexpr (std::is_convertible_v<Executor, asio::any_io_executor>) {
+            return executor;
+        } else {
+            return asio::system_executor();
+        }
+    }
+};
+
+struct release_initiation {
+    template <class Handler>
+    void operator()(Handler&& handler, lock_guard guard) const;
+};
+
+}  // namespace detail
+
+/// A lock that this process holds, or nothing.
+///
+/// Empty after default construction, after being moved from or released, and when a `try` function did not get the
+/// lock. While it holds, its record is kept fresh by the execution context it was acquired on, which has work for
+/// that long, as with a pending timer. The destructor gives the lock back, silently and at once, whatever state that
+/// context is in: stopped, never run again, or destroyed. On a shared filesystem, where a call may hang, it leaves
+/// the removal to a background thread.
+///
+/// In the child of a fork an inherited guard owns nothing and does nothing.
+///
+/// Thread rule: one guard, one thread at a time. Different guards are independent.
+class [[nodiscard]] lock_guard {
+ public:
+    lock_guard() noexcept = default;
+    lock_guard(lock_guard&& other) noexcept = default;
+    lock_guard& operator=(lock_guard&& other) noexcept;
+    ~lock_guard();
+
+    /// Whether this guard has a lock that it would give back. Says nothing about a loss; see `lost`.
+    explicit operator bool() const noexcept { return static_cast<bool>(lock_); }
+
+    /// The absolute path of the lock; empty for an empty guard. Valid until the guard is released or destroyed.
+    [[nodiscard]] const std::filesystem::path& path() const noexcept;
+
+    /// The name of this acquisition, `<pid>-<nanoseconds>`, which nobody else has or had: for fencing what is written
+    /// under the lock. It grows from owner to owner as far as their clocks do. Empty for an empty guard. Valid as
+    /// `path`.
+    [[nodiscard]] std::string_view writer_epoch() const noexcept;
+
+    /// Looks whether the record at the path is still ours: one or two system calls, made here. Call it right before
+    /// the write that matters. False when the lock was lost, and for an empty guard.
+    /// Errors: whatever keeps the record from being read (EIO, EACCES); then nothing is known.
+    [[nodiscard]] bool verify();
+    [[nodiscard]] bool verify(error_code& ec) noexcept;
+
+    /// Whether a loss is known already, from a heartbeat or a `verify`. No system call. False for an empty guard.
+    [[nodiscard]] bool lost() const noexcept;
+
+    /// Gives the lock back now; the guard is empty afterwards, in every case. Needs no event loop and no free space.
+    /// Errors: `errc::lost` when the record was not ours any more, and then nothing was removed; else what the
+    /// removal says (EACCES after dropping privileges): then the record stays, and counts as dead at once.
+    /// Releasing an empty guard does nothing and is no error.
+    void release();
+    void release(error_code& ec) noexcept;
+
+    /// `verify` without blocking on a slow filesystem. Completes with `void(error_code, bool)` on the associated
+    /// executor, by default that of the acquisition. The guard may be moved, released or destroyed meanwhile: then
+    /// the answer is false. Cannot be cancelled: it takes a moment where it does not hang.
+    template <asio::completion_token_for<void(error_code, bool)> Token = detail::default_token>
+    auto async_verify(Token&& token = Token{}) {
+        return asio::async_initiate<Token, void(error_code, bool)>(detail::verify_initiation{}, token, lock_);
+    }
+
+    /// `release` without blocking on a slow filesystem. Completes with `void(error_code)` as `async_verify` does. The
+    /// guard is empty from this call on; the lock travels in the operation, and one that is never started gives it
+    /// back when it is destroyed. Cannot be cancelled.
+    template <asio::completion_token_for<void(error_code)> Token = detail::default_token>
+    auto async_release(Token&& token = Token{}) {
+        return asio::async_initiate<Token, void(error_code)>(detail::release_initiation{}, token,
+                                                             std::move(*this));
+    }
+
+ private:
+    friend lock_guard detail::make_guard(std::shared_ptr<engine::held_lock>) noexcept;
+    friend struct detail::release_initiation;
+    explicit lock_guard(std::shared_ptr<engine::held_lock> lock) noexcept : lock_(std::move(lock)) {}
+
+    std::shared_ptr<engine::held_lock> lock_;
+};
+
+template <class Handler>
+void detail::release_initiation::operator()(Handler&& handler, lock_guard guard) const {
+    const auto io = asio::get_associated_executor(handler, executor_of_lock(guard.lock_.get()));
+    auto done = parked<std::decay_t<Handler>, error_code>::create(std::forward<Handler>(handler),
+                                                                  verify_initiation::executor_to_post(io));
+    start_release(std::exchange(guard.lock_, nullptr), std::move(done));
+}
+
+}  // namespace fslock

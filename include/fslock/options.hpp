@@ -1,0 +1,96 @@
+// How a lock is taken, kept fresh and judged. Every duration is at least zero and at most ten years.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <system_error>
+
+namespace fslock {
+
+struct event;
+
+/// How much has to survive a power loss.
+enum class durability {
+    relaxed,  ///< Nothing is synced: after a power loss the record may be empty or gone; both are recognised.
+    full,     ///< The record is synced before it becomes visible, its directory afterwards. Costs two syncs.
+};
+
+/// What to do with a file at the lock path that no lock wrote.
+enum class foreign_content {
+    refuse,   ///< Fail with `errc::not_a_lock_file` and leave the file alone.
+    reclaim,  ///< Treat any unreadable regular file as a damaged record and remove it after `malformed_grace`.
+};
+
+/// Whether the owner proves its life to the kernel.
+enum class witness {
+    automatic,  ///< Keep a kernel lock on the record wherever the filesystem is local.
+    off,        ///< Never; life is judged by process and heartbeat. One descriptor less per held lock.
+};
+
+/// Whether waiters ask the kernel to be woken.
+enum class events {
+    automatic,  ///< Wherever the filesystem can tell.
+    off,        ///< Look every `poll_interval`.
+};
+
+/// Options of one acquisition. A plain value; copying it is all there is to it.
+///
+/// It has a constructor on purpose: g++ 12 destroys temporaries of aggregates twice when they stand beside
+/// `co_await`.
+struct options {
+    options() = default;
+
+    /// Time between two heartbeats of the owner, 1 ms to 1 hour. Recorded, so that others judge the owner by its
+    /// own pace: no limit below is ever applied at less than three of the owner's intervals.
+    std::chrono::milliseconds heartbeat_interval{5'000};
+
+    /// Silence after which an owner whose process is gone, or who is of an earlier boot, counts as dead where
+    /// neither the kernel nor a common PID namespace can prove it. Also the age of a heartbeat at which
+    /// `stale_but_alive` is reported. At least 1 ms.
+    std::chrono::milliseconds stale_after{15'000};
+
+    /// Silence after which an owner on another host counts as dead. Not below `stale_after`.
+    std::chrono::milliseconds foreign_stale_after{75'000};
+
+    /// The part of `foreign_stale_after` that this process must have watched itself, without a change and without
+    /// a gap. Waived when the record is silent for more than an hour.
+    std::chrono::milliseconds foreign_confirm{10'000};
+
+    /// How long a damaged record (empty, cut off, zeros) must stay unchanged before it is removed.
+    std::chrono::milliseconds malformed_grace{5'000};
+
+    /// How often a waiter looks where it cannot be woken; spread by a fifth to both sides. 1 ms to 1 minute.
+    std::chrono::milliseconds poll_interval{100};
+
+    /// How long an owner may hold before waiters report `held_long`; it is only a report.
+    std::chrono::milliseconds warn_after{600'000};
+
+    /// See `fslock::durability`.
+    fslock::durability durability = fslock::durability::relaxed;
+
+    /// See `fslock::foreign_content`.
+    fslock::foreign_content foreign_content = fslock::foreign_content::refuse;
+
+    /// See `fslock::witness`.
+    fslock::witness witness = fslock::witness::automatic;
+
+    /// See `fslock::events`.
+    fslock::events events = fslock::events::automatic;
+
+    /// For people: what the owner is doing. UTF-8, at most 256 bytes; empty means that none is recorded.
+    std::string label;
+
+    /// Permission bits of the record, whatever the umask. Others can judge an owner only if they may read it.
+    unsigned mode = 0600;
+
+    /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor of the operation,
+    /// in order and never two at a time, without any lock of fslock held, so it may call fslock. It must not throw:
+    /// an exception ends the program.
+    std::function<void(const event&)> on_event;
+};
+
+/// Says whether every field of `o` is in its range: no error, or `errc::bad_options`.
+[[nodiscard]] std::error_code check(const options& o) noexcept;
+
+}  // namespace fslock

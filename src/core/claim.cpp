@@ -1,0 +1,238 @@
+#include "claim.hpp"
+
+#include <cerrno>
+
+#include "read_record.hpp"
+
+namespace fslock::core {
+namespace {
+
+using os::lock_byte;
+using os::lock_state;
+using os::witness_kind;
+
+std::error_code system_error(int code) { return {code, std::system_category()}; }
+
+bool is_any_of(std::error_code e, std::initializer_list<int> codes) {
+    for (const int code : codes)
+        if (e == system_error(code)) return true;
+    return false;
+}
+
+bool says_unsupported(std::error_code e) {
+    return is_any_of(e, {EOPNOTSUPP, ENOTSUP, EINVAL, EISDIR, ENOSYS, EPERM, EMLINK});
+}
+
+publishing next_best(publishing how) {
+    return static_cast<publishing>(static_cast<int>(how) + 1);
+}
+
+void refresh(os::world& w, prepared& p) {
+    p.rec.created_at_ms = p.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
+    p.text = format(p.rec);
+}
+
+/// Step 1, but for the choice of the file: lock first, so that no record without a witness is ever visible.
+task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, std::int64_t floor) {
+    auto guard = where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
+    if (guard != witness_kind::none) {
+        const auto state = co_await w.lock(p.file, lock_byte::witness, guard);
+        if (state == lock_state::held) co_return system_error(EBUSY);
+        if (state == lock_state::unknown) guard = witness_kind::none;
+    }
+    p.rec = own_record(w, o, guard, floor);
+    p.text = format(p.rec);
+    // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
+    if (guard == witness_kind::none) w.remember_epoch(p.rec.writer_epoch);
+    const auto error = co_await w.write(p.file, p.text);
+    if (error || o.durability == durability::relaxed) co_return error;
+    co_return co_await w.sync(p.file);
+}
+
+task<std::error_code> create_private(os::world& w, const place& where, const options& o, prepared& p) {
+    if (p.how == publishing::unnamed) {
+        auto made = co_await w.create_unnamed(where.where->path, o.mode);
+        if (made) {
+            p.file = std::move(made->file);
+            p.facts = made->facts;
+            co_return std::error_code{};
+        }
+        if (!says_unsupported(made.error())) co_return made.error();
+        p.how = publishing::linked;
+    }
+    p.temp = where.private_path(w);
+    auto made = co_await w.create(p.temp, o.mode);
+    if (!made) {
+        p.temp.clear();
+        co_return made.error() == system_error(EEXIST) ? system_error(EBUSY) : made.error();
+    }
+    p.file = std::move(made->file);
+    p.facts = made->facts;
+    co_return std::error_code{};
+}
+
+/// Step 1.
+task<std::error_code> prepare(os::world& w, const place& where, const options& o, prepared& p,
+                              std::int64_t floor) {
+    auto error = co_await create_private(w, where, o, p);
+    if (!error) error = co_await fill(w, where, o, p, floor);
+    if (error) (void)co_await discard(w, p);
+    co_return error;
+}
+
+/// Whether the record at `target` is the one in `p`: a reply may have been lost, or have been a lie.
+task<bool> is_ours(os::world& w, const std::string& target, const prepared& p) {
+    const auto found = co_await read_record_at(w, target);
+    co_return found.state == reading::seen && found.what.kind == content::record &&
+        found.what.value.writer_epoch == p.rec.writer_epoch;
+}
+
+/// Step 2 by a hard link.
+task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
+    auto error = co_await w.link(p.file, p.temp, target);
+    if (where.shared() && (!error || error == system_error(EEXIST))) {
+        const bool ours = co_await is_ours(w, target, p);
+        if (ours) {
+            error = {};
+        } else if (!error) {
+            error = system_error(EEXIST);
+        }
+    }
+    if (!error && !p.temp.empty()) {
+        (void)co_await w.unlink(p.temp);
+        p.temp.clear();
+    }
+    co_return error;
+}
+
+task<std::error_code> rename_to(os::world& w, const std::string& target, prepared& p) {
+    const auto error = co_await w.rename_exclusive(p.temp, target);
+    if (!error) p.temp.clear();
+    co_return error;
+}
+
+/// Takes the file that `p` just created at `target` off again; its locks are ours.
+task<std::error_code> withdraw(os::world& w, const std::string& target, prepared& p) {
+    const auto now = co_await w.facts_at(target);
+    if (now && now->same_inode(p.facts)) (void)co_await w.unlink(target);
+    co_return co_await discard(w, p);
+}
+
+/// The last resort: create at the final name, then lock and fill. Until it is filled, the file is a damaged record
+/// to others, who leave it alone while its bytes are locked.
+task<std::error_code> create_at(os::world& w, const place& where, const std::string& target, const options& o,
+                                prepared& p, std::int64_t floor) {
+    auto made = co_await w.create(target, o.mode);
+    if (!made) co_return made.error();
+    p.file = std::move(made->file);
+    p.facts = made->facts;
+    const auto guard = where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
+    if (guard == witness_kind::ofd) {
+        // A busy byte means that somebody already thinks the empty file dead: let it go.
+        const auto removal = co_await w.lock(p.file, lock_byte::removal, guard);
+        if (removal != lock_state::free) {
+            (void)co_await discard(w, p);
+            co_return system_error(EEXIST);
+        }
+    }
+    auto error = co_await fill(w, where, o, p, floor);
+    if (error == system_error(EBUSY)) {
+        (void)co_await discard(w, p);
+        co_return system_error(EEXIST);
+    }
+    if (!error) {
+        const auto now = co_await w.facts_at(target);
+        const bool ours = now && now->same_inode(p.facts);
+        if (!ours) {
+            (void)co_await discard(w, p);
+            co_return system_error(EEXIST);
+        }
+    }
+    if (error) {
+        (void)co_await withdraw(w, target, p);
+        co_return error;
+    }
+    if (guard == witness_kind::ofd) (void)co_await w.unlock(p.file, lock_byte::removal, guard);
+    co_return error;
+}
+
+/// Steps 1 and 2 by the method `p.how`.
+task<std::error_code> attempt(os::world& w, const place& where, const std::string& target, const options& o,
+                              prepared& p, std::int64_t floor) {
+    if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
+    std::error_code error;
+    if (p.ready()) {
+        refresh(w, p);
+        error = co_await w.write(p.file, p.text);
+    } else {
+        error = co_await prepare(w, where, o, p, floor);
+    }
+    if (error) co_return error;
+    if (p.how == publishing::renamed) co_return co_await rename_to(w, target, p);
+    co_return co_await link_to(w, where, target, p);
+}
+
+}  // namespace
+
+record own_record(os::world& w, const options& o, os::witness_kind guard, std::int64_t floor) {
+    const auto& self = w.self();
+    record r;
+    r.pid = self.pid;
+    r.hostname = self.hostname;
+    r.process_start_time = self.start_time;
+    r.boot_id = self.boot_id;
+    r.pid_ns = self.pid_ns;
+    r.created_at_ms = r.heartbeat_at_ms = w.wall_ns() / 1'000'000;
+    r.writer_epoch = std::to_string(self.pid) + '-' + std::to_string(w.next_stamp(floor));
+    r.guard = guard;
+    r.heartbeat_ms = o.heartbeat_interval.count();
+    r.label = o.label;
+    return r;
+}
+
+task<std::error_code> claim(os::world& w, const place& where, const std::string& target, const options& o,
+                            prepared& p, std::int64_t floor) {
+    const bool durable = o.durability == durability::full;
+    if (!p.ready()) p.how = where.where->method.load(std::memory_order_relaxed);
+    if (durable && p.how == publishing::unnamed) p.how = publishing::linked;
+    const auto best = p.how;
+    std::error_code error;
+    for (bool prepared_anew = false;;) {
+        error = co_await attempt(w, where, target, o, p, floor);
+        if (!error || error == system_error(EEXIST)) break;
+        if (p.how != publishing::created && says_unsupported(error)) {
+            (void)co_await discard(w, p);
+            p.how = next_best(p.how);
+        } else if (!prepared_anew && is_any_of(error, {ENOENT, EXDEV, EBUSY})) {
+            // The temp was swept away, /proc is not there, or the directory is gone: the next attempt tells.
+            prepared_anew = true;
+            (void)co_await discard(w, p);
+            if (p.how == publishing::unnamed) p.how = publishing::linked;
+        } else {
+            (void)co_await discard(w, p);
+            co_return error;
+        }
+    }
+    if (error) co_return error;
+    if (p.how != best) where.where->method.store(p.how, std::memory_order_relaxed);
+    if (durable) error = co_await w.sync_directory(where.where->path);
+    if (error) {
+        (void)co_await withdraw(w, target, p);
+        co_return error;
+    }
+    if (p.rec.guard == witness_kind::none) p.file.close();
+    co_return error;
+}
+
+task<std::error_code> discard(os::world& w, prepared& p) {
+    std::error_code error;
+    if (!p.temp.empty()) {
+        error = co_await w.unlink(p.temp);
+        p.temp.clear();
+    }
+    if (p.ready() && p.rec.guard == witness_kind::none) w.forget_epoch(p.rec.writer_epoch);
+    p.file.close();
+    co_return error;
+}
+
+}  // namespace fslock::core

@@ -1,0 +1,39 @@
+// Claim: make a record visible at a name that nobody has.
+#pragma once
+
+#include <string>
+
+#include "../os/world.hpp"
+#include "fslock/options.hpp"
+#include "place.hpp"
+#include "record.hpp"
+#include "task.hpp"
+
+namespace fslock::core {
+
+/// A record that is ready to become visible, or has become so. Kept across attempts.
+struct prepared {
+    os::file file;
+    std::string temp;  ///< its present name when that is not the lock's; empty: it has none
+    record rec;
+    std::string text;  ///< `rec` as written
+    os::file_facts facts;
+    publishing how = publishing::unnamed;
+
+    [[nodiscard]] bool ready() const noexcept { return static_cast<bool>(file); }
+};
+
+/// The record that this process would write now under a fresh epoch, greater than `floor`.
+[[nodiscard]] record own_record(os::world& w, const options& o, os::witness_kind guard, std::int64_t floor);
+
+/// One attempt to make a record visible at `target`, the lock's path or its token's. Prepares `p` if it is not.
+///
+/// Outcomes: no error, and `p` is the owner's record; EEXIST, somebody else has the name; otherwise what went wrong.
+/// Never replaces or changes an existing file.
+[[nodiscard]] task<std::error_code> claim(os::world& w, const place& where, const std::string& target,
+                                          const options& o, prepared& p, std::int64_t floor);
+
+/// Removes what `p` has on disk under a private name and closes it.
+[[nodiscard]] task<std::error_code> discard(os::world& w, prepared& p);
+
+}  // namespace fslock::core

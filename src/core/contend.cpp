@@ -1,0 +1,242 @@
+#include "contend.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "examine.hpp"
+#include "fslock/error.hpp"
+#include "reclaim.hpp"
+
+namespace fslock::core {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr milliseconds first_blocked_backoff{250};
+constexpr milliseconds longest_blocked_backoff{5'000};
+constexpr microseconds first_busy_backoff{50};
+constexpr milliseconds reclaim_blocked_every{60'000};
+
+std::chrono::system_clock::time_point wall_time(std::int64_t ms) {
+    constexpr std::int64_t last = std::chrono::duration_cast<milliseconds>(
+        std::chrono::system_clock::duration::max()).count();
+    return std::chrono::system_clock::time_point{milliseconds{std::clamp<std::int64_t>(ms, 0, last)}};
+}
+
+/// One wait from its first look to its end.
+struct wait_state {
+    bool said_waiting = false;
+    bool said_stale = false;
+    bool said_held_long = false;
+    unsigned blocked = 0;
+    microseconds busy_backoff = first_busy_backoff;
+    int absences = 0;          ///< in a row
+    bool retry_once = false;   ///< one attempt past the deadline is owed
+    std::int64_t floor = 0;    ///< our epoch must be greater than those of the owners before us
+};
+
+event event_about(const contender& c, event_kind kind, const record& r) {
+    event e;
+    e.kind = kind;
+    e.path = c.where.lock.full;
+    e.owner = describe(r, c.world.self());
+    return e;
+}
+
+void report_alive(contender& c, wait_state& s, const finding& f) {
+    const auto& r = f.evidence.rec;
+    if (!s.said_waiting) {
+        s.said_waiting = true;
+        auto e = event_about(c, event_kind::waiting, r);
+        e.proof = f.judged.proof;
+        e.age = f.judged.silence;
+        c.reporter.report(std::move(e));
+    }
+    if (f.judged.what != fate::alive) return;
+    const milliseconds now{c.world.wall_ns() / 1'000'000};
+    const milliseconds quiet = now - milliseconds{r.heartbeat_at_ms};
+    if (!s.said_stale && quiet > c.opts.stale_after) {
+        s.said_stale = true;
+        auto e = event_about(c, event_kind::stale_but_alive, r);
+        e.proof = f.judged.proof;
+        e.age = quiet;
+        c.reporter.report(std::move(e));
+    }
+    const milliseconds held = now - milliseconds{r.created_at_ms};
+    if (!s.said_held_long && held > c.opts.warn_after) {
+        s.said_held_long = true;
+        auto e = event_about(c, event_kind::held_long, r);
+        e.age = held;
+        c.reporter.report(std::move(e));
+    }
+}
+
+void report_blocked(contender& c, const record& token_holder) {
+    const auto now = c.world.now();
+    auto& seen = c.seen;
+    if (seen.blocked_reported && now - *seen.blocked_reported < reclaim_blocked_every) {
+        ++seen.blocked_suppressed;
+        return;
+    }
+    auto e = event_about(c, event_kind::reclaim_blocked, token_holder);
+    e.count = std::exchange(seen.blocked_suppressed, 0);
+    seen.blocked_reported = now;
+    c.reporter.report(std::move(e));
+}
+
+void report_reclaimed(contender& c, const finding& f) {
+    auto e = event_about(c, event_kind::reclaimed, f.evidence.rec);
+    e.proof = f.judged.proof;
+    e.age = f.judged.silence;
+    c.reporter.report(std::move(e));
+}
+
+contend_outcome ended(ending how, std::error_code error = {}) {
+    contend_outcome out;
+    out.how = how;
+    out.error = error;
+    return out;
+}
+
+/// A poll, spread by a fifth to both sides so that contenders do not march in step.
+steady::duration jittered(contender& c) {
+    const auto poll = std::chrono::duration_cast<microseconds>(c.opts.poll_interval);
+    return poll * 4 / 5 + poll * 2 / 5 * (c.world.random() % 1024) / 1024;
+}
+
+bool past_deadline(const contender& c) { return c.deadline && c.world.now() >= *c.deadline; }
+
+/// Until `then`, or the deadline. Says whether to go on.
+task<bool> pause(contender& c, steady then) {
+    if (past_deadline(c)) co_return true;  // the loop ends it; never sleep behind a deadline
+    if (c.deadline) then = std::min(then, *c.deadline);
+    const auto woken = co_await c.sleeper.sleep(then);
+    co_return woken != wake::cancelled;
+}
+
+/// For an owner who lives, or may live: until something happens to the record, or the next poll.
+task<bool> wait_for_owner(contender& c, const finding& f) {
+    if (past_deadline(c)) co_return true;
+    auto then = c.world.now() + jittered(c);
+    if (c.deadline) then = std::min(then, *c.deadline);
+    const auto woken = co_await c.sleeper.wait_for_change(then, f.evidence.file);
+    co_return woken != wake::cancelled;
+}
+
+/// Somebody is at this very record at this moment: very soon again.
+task<bool> look_again_soon(contender& c, wait_state& s) {
+    const auto delay = s.busy_backoff;
+    s.busy_backoff = std::min(2 * s.busy_backoff, std::chrono::duration_cast<microseconds>(c.opts.poll_interval));
+    co_return co_await pause(c, c.world.now() + delay);
+}
+
+struct turn {
+    bool go_on = true;
+    std::error_code error;  ///< final
+};
+
+/// The owner is dead.
+task<turn> take_over(contender& c, wait_state& s, const finding& f) {
+    turn t;
+    const auto out = co_await reclaim(c, f);
+    switch (out.state) {
+        case reclaiming::clear:
+        case reclaiming::removed:
+            s.floor = std::max(s.floor, epoch_stamp(f.evidence.rec.writer_epoch));
+            s.retry_once = true;
+            s.blocked = 0;
+            report_reclaimed(c, f);
+            break;
+        case reclaiming::changed:
+        case reclaiming::busy: t.go_on = co_await look_again_soon(c, s); break;
+        case reclaiming::blocked: {
+            report_blocked(c, out.token_holder);
+            const auto delay = blocked_backoff(s.blocked++, c.opts.poll_interval);
+            t.go_on = co_await pause(c, c.world.now() + delay);
+            break;
+        }
+        case reclaiming::cancelled: t.go_on = false; break;
+        case reclaiming::failed: t.error = out.error; break;
+    }
+    co_return t;
+}
+
+/// The name is taken, but a look finds nothing: released meanwhile, or a cache that lies.
+task<turn> meet_absence(contender& c, wait_state& s) {
+    turn t;
+    s.retry_once = s.absences == 0;
+    if (++s.absences > 2) t.go_on = co_await pause(c, c.world.now() + jittered(c));
+    co_return t;
+}
+
+task<turn> act_on(contender& c, wait_state& s, const finding& f) {
+    turn t;
+    if (f.state == reading::absent) co_return co_await meet_absence(c, s);
+    s.absences = 0;
+    if (f.state == reading::failed) {
+        t.error = f.error;
+        co_return t;
+    }
+    if (f.state == reading::unsteady) {
+        t.go_on = co_await pause(c, c.world.now() + jittered(c));
+        co_return t;
+    }
+    if (f.judged.what != fate::dead && f.judged.what != fate::being_reclaimed) s.busy_backoff = first_busy_backoff;
+    switch (f.judged.what) {
+        case fate::alive:
+        case fate::unknown:
+            if (!past_deadline(c)) report_alive(c, s, f);
+            t.go_on = co_await wait_for_owner(c, f);
+            break;
+        case fate::being_reclaimed: t.go_on = co_await look_again_soon(c, s); break;
+        case fate::dead: co_return co_await take_over(c, s, f);
+        case fate::not_a_lock: t.error = errc::not_a_lock_file; break;
+    }
+    co_return t;
+}
+
+task<contend_outcome> contend_until(contender& c, bool claimed) {
+    wait_state s;
+    for (;; claimed = false) {
+        if (!claimed) {
+            const auto error = co_await claim(c.world, c.where, c.where.path(), c.opts, c.mine, s.floor);
+            if (!error) co_return ended(ending::owned);
+            if (error != std::error_code(EEXIST, std::system_category())) co_return ended(ending::failed, error);
+        }
+        const bool expired = past_deadline(c);
+        const auto f =
+            co_await examine(c.world, c.where, c.where.path(), subject::lock, c.opts, c.seen.lock, c.mine);
+        const auto t = co_await act_on(c, s, f);
+        if (t.error) co_return ended(ending::failed, t.error);
+        if (!t.go_on) co_return ended(ending::cancelled);
+        if (expired && !std::exchange(s.retry_once, false)) co_return ended(ending::timed_out);
+    }
+}
+
+}  // namespace
+
+milliseconds blocked_backoff(unsigned blocked_before, milliseconds poll_interval) noexcept {
+    const auto base = std::max(poll_interval, first_blocked_backoff);
+    return std::min(base * (std::int64_t{1} << std::min(blocked_before, 20U)), longest_blocked_backoff);
+}
+
+owner_info describe(const record& r, const os::identity& self) {
+    owner_info o;
+    o.pid = r.pid;
+    o.hostname = r.hostname;
+    o.writer_epoch = r.writer_epoch;
+    o.label = r.label;
+    o.acquired = wall_time(r.created_at_ms);
+    o.last_heartbeat = wall_time(r.heartbeat_at_ms);
+    o.this_process = r.pid == self.pid && r.hostname == self.hostname &&
+                     r.process_start_time == self.start_time && r.boot_id == self.boot_id;
+    return o;
+}
+
+task<contend_outcome> contend(contender& c, bool claimed) {
+    const auto out = co_await contend_until(c, claimed);
+    if (out.how != ending::owned) (void)co_await discard(c.world, c.mine);
+    co_return out;
+}
+
+}  // namespace fslock::core

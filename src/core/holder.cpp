@@ -1,0 +1,142 @@
+#include "holder.hpp"
+
+#include <cerrno>
+
+#include "fslock/error.hpp"
+#include "read_record.hpp"
+#include "reclaim.hpp"
+
+namespace fslock::core {
+namespace {
+
+using os::lock_byte;
+using os::lock_state;
+using os::witness_kind;
+
+bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
+
+standing_outcome is_now(standing s, std::error_code error = {}) {
+    standing_outcome out;
+    out.now = s;
+    out.error = error;
+    return out;
+}
+
+bool has_epoch(const read_outcome& r, const std::string& epoch) {
+    return r.state == reading::seen && r.what.kind == content::record && r.what.value.writer_epoch == epoch;
+}
+
+}  // namespace
+
+holder::holder(place where, prepared published, steady now)
+    : where_(std::move(where)), mine_(std::move(published)), last_beat_(now) {}
+
+task<standing_outcome> holder::look(os::world& w) {
+    if (!guarded()) co_return co_await look_without_witness(w);
+    // Our descriptor keeps the inode number from being used again: same number, same file.
+    const auto now = co_await w.facts_at(where_.path());
+    if (!now && is(now.error(), ENOENT)) co_return is_now(standing::lost);
+    if (!now && is(now.error(), ENOTDIR)) co_return is_now(standing::lost);
+    if (!now) co_return is_now(standing::unsure, now.error());
+    if (now->same_inode(mine_.facts)) co_return is_now(standing::ours);
+    co_return co_await adopt(w);
+}
+
+/// Another inode at the path: ours only if it has our epoch, and nobody has begun to remove it.
+task<standing_outcome> holder::adopt(os::world& w) {
+    auto found = co_await read_record_at(w, where_.path(), os::access::read_write);
+    if (found.state == reading::unsteady) co_return is_now(standing::unsure, found.error);
+    if (!has_epoch(found, mine_.rec.writer_epoch)) co_return is_now(standing::lost);
+    const auto guard = mine_.rec.guard;
+    const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
+    if (witness != lock_state::free) co_return is_now(standing::lost);
+    if (guard == witness_kind::ofd) {
+        const auto removal = co_await w.lock(found.file, lock_byte::removal, guard);
+        if (removal != lock_state::free) co_return is_now(standing::lost);
+    }
+    const auto now = co_await w.facts_at(where_.path());
+    const bool there = now && now->same_inode(found.facts);
+    if (guard == witness_kind::ofd) (void)co_await w.unlock(found.file, lock_byte::removal, guard);
+    if (!there) co_return is_now(standing::unsure, std::error_code(EAGAIN, std::system_category()));
+    mine_.file = std::move(found.file);
+    mine_.facts = found.facts;
+    co_return is_now(standing::ours);
+}
+
+/// Inode numbers prove nothing here; the epoch does. On a shared filesystem one look that finds nothing does not
+/// prove absence either (a lagging cache, a rename in flight).
+task<standing_outcome> holder::look_without_witness(os::world& w) {
+    const auto found = co_await read_record_at(w, where_.path());
+    if (has_epoch(found, mine_.rec.writer_epoch)) {
+        absences_ = 0;
+        co_return is_now(standing::ours);
+    }
+    if (found.state == reading::absent) {
+        const bool proved = !where_.shared() || ++absences_ > 1;
+        if (proved) co_return is_now(standing::lost);
+        co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
+    }
+    if (found.state != reading::seen) co_return is_now(standing::unsure, found.error);
+    co_return is_now(standing::lost);
+}
+
+task<std::error_code> holder::write_beat(os::world& w) {
+    mine_.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
+    mine_.text = format(mine_.rec);
+    if (guarded()) co_return co_await w.write(mine_.file, mine_.text);
+    // The descriptor that was compared is the one that is written: it can only be our own inode.
+    const auto found = co_await read_record_at(w, where_.path(), os::access::read_write);
+    if (has_epoch(found, mine_.rec.writer_epoch)) co_return co_await w.write(found.file, mine_.text);
+    co_return found.error;
+}
+
+task<standing_outcome> holder::beat(os::world& w) {
+    const auto error = co_await write_beat(w);
+    if (!error) last_beat_ = w.now();
+    auto out = co_await look(w);
+    if (out.now == standing::ours && error) out = is_now(standing::unsure, error);
+    co_return out;
+}
+
+task<standing_outcome> holder::verify(os::world& w) { return look(w); }
+
+/// Without a witness and with an old heartbeat somebody may be removing the record right now: then only under the
+/// token, like every removal of a record that may be judged dead.
+task<std::error_code> holder::remove(contender& c) {
+    const bool maybe_judged = !guarded() && c.world.now() - last_beat_ > c.opts.stale_after;
+    if (!maybe_judged) co_return co_await c.world.unlink(where_.path());
+    token t;
+    const auto taken = co_await take_token(c, t, false);
+    std::error_code error = taken.error;
+    if (taken.state == reclaiming::clear) {
+        const auto still = co_await look(c.world);
+        error = make_error_code(errc::lost);
+        if (still.now == standing::ours) error = co_await c.world.unlink(where_.path());
+    } else if (!error) {
+        error = std::error_code(EBUSY, std::system_category());
+    }
+    (void)co_await drop_token(c, t);
+    co_return error;
+}
+
+task<std::error_code> holder::release(contender& c) {
+    const auto there = co_await look(c.world);
+    std::error_code error;
+    switch (there.now) {
+        case standing::ours: error = co_await remove(c); break;
+        case standing::lost: error = make_error_code(errc::lost); break;
+        case standing::unsure: error = there.error; break;
+    }
+    if (is(error, ENOENT)) error = make_error_code(errc::lost);
+    // A record that could not be removed must not look alive because a forked child still has the descriptor.
+    if (error && guarded()) (void)co_await c.world.unlock(mine_.file, lock_byte::witness, mine_.rec.guard);
+    forget(c.world);
+    co_return error;
+}
+
+void holder::forget(os::world& w) noexcept {
+    if (!guarded()) w.forget_epoch(mine_.rec.writer_epoch);
+    mine_.file.close();
+}
+
+}  // namespace fslock::core

@@ -1,0 +1,55 @@
+// The owner's side: keep the record fresh, know whether it is still ours, give it back.
+#pragma once
+
+#include "contender.hpp"
+
+namespace fslock::core {
+
+enum class standing : std::uint8_t {
+    ours,  ///< The record at the path is ours.
+    lost,  ///< It is not, for good.
+    unsure ///< It could not be found out just now.
+};
+
+struct standing_outcome {
+    standing now = standing::unsure;
+    std::error_code error;  ///< for `unsure`
+};
+
+/// A held lock, as far as the disk is concerned. One step at a time.
+class holder {
+ public:
+    /// REQUIRES: `published` was claimed at the path of `where`.
+    holder(place where, prepared published, steady now);
+
+    [[nodiscard]] const place& where() const noexcept { return where_; }
+    [[nodiscard]] const record& rec() const noexcept { return mine_.rec; }
+    [[nodiscard]] bool guarded() const noexcept { return mine_.rec.guard != os::witness_kind::none; }
+    /// When the last heartbeat was written, the claim included.
+    [[nodiscard]] steady last_beat() const noexcept { return last_beat_; }
+
+    /// Writes a heartbeat into the record's own inode and then looks whether the path still leads there. A copy of
+    /// the record under another inode (restored from a backup) is adopted.
+    [[nodiscard]] task<standing_outcome> beat(os::world& w);
+    /// Looks whether the path still leads to our record.
+    [[nodiscard]] task<standing_outcome> verify(os::world& w);
+    /// Removes the record if it is ours. `errc::lost` when it is not; otherwise what the removal says. In every case
+    /// the witness ends. `c` is used only if the removal needs the token.
+    [[nodiscard]] task<std::error_code> release(contender& c);
+    /// Closes without looking at the disk; for a forked child, which owns nothing.
+    void forget(os::world& w) noexcept;
+
+ private:
+    task<standing_outcome> look(os::world& w);
+    task<standing_outcome> adopt(os::world& w);
+    task<standing_outcome> look_without_witness(os::world& w);
+    task<std::error_code> write_beat(os::world& w);
+    task<std::error_code> remove(contender& c);
+
+    place where_;
+    prepared mine_;
+    steady last_beat_;
+    int absences_ = 0;  ///< looks in a row at a shared filesystem that found nothing
+};
+
+}  // namespace fslock::core

@@ -1,0 +1,89 @@
+#include "place.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "fslock/error.hpp"
+
+namespace fslock::core {
+namespace {
+
+constexpr std::size_t longest_name = 255;
+constexpr std::string_view token_end = ".reclaim";
+constexpr std::string_view temp_mark = ".tmp.";
+// pid, nanoseconds and sequence of a temp, at their widest, with their dots.
+constexpr std::size_t temp_digits = 10 + 1 + 19 + 1 + 10;
+
+std::error_code system_error(int code) { return {code, std::system_category()}; }
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool ends_without_case(std::string_view text, std::string_view end) {
+    return text.size() >= end.size() &&
+           std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
+                      [](char a, char b) { return a == lower(b); });
+}
+
+/// Takes `.<digits>` off the end of `text`.
+bool drop_number(std::string_view& text) {
+    const auto dot = text.rfind('.');
+    if (dot == std::string_view::npos || dot + 1 == text.size()) return false;
+    const auto digits = text.substr(dot + 1);
+    if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) return false;
+    text = text.substr(0, dot);
+    return true;
+}
+
+std::string beside(const place& p, std::string_view end) {
+    std::string path;
+    path.reserve(p.path().size() + 1 + end.size());
+    path.append(p.path(), 0, p.lock.name_at);
+    path += '.';
+    path += p.lock.name();
+    path += end;
+    return path;
+}
+
+}  // namespace
+
+bool is_reserved(std::string_view name) noexcept {
+    if (name.size() < 2 || name[0] != '.') return false;
+    if (ends_without_case(name, token_end) && name.size() > token_end.size() + 1) return true;
+    std::string_view rest = name;
+    if (!drop_number(rest) || !drop_number(rest) || !drop_number(rest)) return false;
+    constexpr auto mark = temp_mark.substr(0, temp_mark.size() - 1);
+    return ends_without_case(rest, mark) && rest.size() > mark.size() + 1;
+}
+
+std::error_code split(const std::filesystem::path& given, lock_name& into) {
+    const auto& text = given.native();
+    if (text.empty()) return system_error(ENOENT);
+    if (text.find('\0') != std::string::npos) return system_error(EINVAL);
+    const std::string_view last = std::string_view(text).substr(text.rfind('/') + 1);
+    if (last.empty() || last == "." || last == "..") return system_error(EISDIR);
+    if (is_reserved(last)) return errc::reserved_name;
+    // A name must leave room for its token and its temps.
+    if (last.size() + 1 + std::max(token_end.size(), temp_mark.size() + temp_digits) > longest_name)
+        return system_error(ENAMETOOLONG);
+    std::error_code error;
+    into.full = given.is_absolute() ? given : std::filesystem::absolute(given, error);
+    if (error) return error;
+    into.name_at = into.full.native().rfind('/') + 1;
+    return {};
+}
+
+std::string place::token_path() const { return beside(*this, token_end); }
+
+std::string place::private_path(os::world& w) const {
+    static std::atomic<std::uint32_t> sequence{0};
+    std::string end(temp_mark);
+    end += std::to_string(w.self().pid);
+    end += '.';
+    end += std::to_string(w.wall_ns());
+    end += '.';
+    end += std::to_string(sequence.fetch_add(1, std::memory_order_relaxed));
+    return beside(*this, end);
+}
+
+}  // namespace fslock::core

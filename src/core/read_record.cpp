@@ -1,0 +1,70 @@
+#include "read_record.hpp"
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+namespace fslock::core {
+namespace {
+
+using buffer = std::array<char, record_limit + 1>;
+
+bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
+
+read_outcome could_not_open(std::error_code error) {
+    read_outcome out;
+    out.error = error;
+    if (is(error, ENOENT)) {
+        out.state = reading::absent;
+    } else if (is(error, EIO) || is(error, ESTALE)) {
+        out.state = reading::unsteady;
+    } else if (is(error, ELOOP) || is(error, ENXIO) || is(error, ENODEV) || is(error, EISDIR)) {
+        out.state = reading::seen;  // a symbolic link, a socket, a device or a directory: foreign
+    }
+    return out;
+}
+
+/// Two reads that agree. EAGAIN when they do not, even on a second try.
+task<os::result<std::size_t>> read_twice(os::world& w, const os::file& from, buffer& text) {
+    auto again = std::make_unique<buffer>();
+    for (int tries = 0; tries < 4; ++tries) {
+        const auto first = co_await w.read(from, text);
+        if (!first) co_return first;
+        const auto second = co_await w.read(from, *again);
+        if (!second) co_return second;
+        if (std::string_view(text.data(), *first) == std::string_view(again->data(), *second)) co_return first;
+    }
+    co_return std::error_code(EAGAIN, std::system_category());
+}
+
+}  // namespace
+
+task<read_outcome> read_record_at(os::world& w, const std::string& path, os::access how) {
+    auto opened = co_await w.open(path, how);
+    if (!opened) co_return could_not_open(opened.error());
+    read_outcome out;
+    out.file = std::move(*opened);
+    const auto facts = co_await w.facts(out.file);
+    if (!facts) {
+        out.state = reading::unsteady;
+        out.error = facts.error();
+        co_return out;
+    }
+    out.facts = *facts;
+    out.state = reading::seen;
+    if (facts->kind != os::file_kind::regular || facts->size > record_limit) co_return out;
+    const auto text = std::make_unique<buffer>();
+    const auto size = co_await read_twice(w, out.file, *text);
+    if (!size) {
+        out.state = reading::unsteady;
+        out.error = size.error();
+        co_return out;
+    }
+    out.what = parse({text->data(), *size});
+    // A damaged record has one name. A second name belongs to somebody's data.
+    if (out.what.kind == content::malformed && facts->links > 1) out.what.kind = content::foreign;
+    co_return out;
+}
+
+}  // namespace fslock::core

@@ -1,0 +1,212 @@
+#include "record.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "utf8.hpp"
+
+namespace fslock::core {
+namespace {
+
+using simdjson::dom::element;
+
+// ---- writing ---------------------------------------------------------------------------------------------------
+
+void append_number(std::string& to, std::uint64_t n, int width = 0) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, n).ptr;
+    for (auto missing = width - (end - digits); missing > 0; --missing) to += '0';
+    to.append(digits, end);
+}
+
+void append_escaped(std::string& to, std::string_view text) {
+    static constexpr char hex[] = "0123456789abcdef";
+    const bool readable = is_utf8(text);
+    for (const char c : text) {
+        const auto u = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            to += '\\';
+            to += c;
+        } else if (u < 0x20) {
+            to += "\\u00";
+            to += hex[u >> 4];
+            to += hex[u & 15];
+        } else {
+            to += u >= 0x80 && !readable ? '?' : c;
+        }
+    }
+}
+
+void append_text(std::string& to, std::string_view key, std::string_view value) {
+    to += ",\"";
+    to += key;
+    to += "\":\"";
+    append_escaped(to, value);
+    to += '"';
+}
+
+void append_value(std::string& to, std::string_view key, std::uint64_t value, int width = 0) {
+    to += ",\"";
+    to += key;
+    to += "\":";
+    append_number(to, value, width);
+}
+
+/// 13 digits are the years 2001 to 2286; a JSON number must not begin with 0, so the clock of a machine without one
+/// is written as the first of them.
+std::uint64_t thirteen_digits(std::int64_t ms) {
+    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(ms, 1'000'000'000'000, 9'999'999'999'999));
+}
+
+std::string_view name_of(os::witness_kind guard) { return guard == os::witness_kind::ofd ? "ofd" : "flock"; }
+
+// ---- reading ---------------------------------------------------------------------------------------------------
+
+constexpr std::string_view first_key = "{\"pid\":";
+
+bool looks_like_record(std::string_view text) {
+    if (std::all_of(text.begin(), text.end(), [](char c) { return c == '\0'; })) return true;  // also when empty
+    return text.substr(0, first_key.size()) == first_key.substr(0, text.size());
+}
+
+bool read_integer(const element& from, std::int64_t low, std::int64_t high, std::int64_t& into) {
+    std::int64_t n = 0;
+    if (from.get_int64().get(n) != simdjson::SUCCESS || n < low || n > high) return false;
+    into = n;
+    return true;
+}
+
+bool read_unsigned(const element& from, std::optional<std::uint64_t>& into) {
+    std::uint64_t n = 0;
+    if (from.get_uint64().get(n) != simdjson::SUCCESS) return false;
+    into = n;
+    return true;
+}
+
+bool read_text(const element& from, std::string& into) {
+    std::string_view s;
+    if (from.get_string().get(s) != simdjson::SUCCESS) return false;
+    into = s;
+    return true;
+}
+
+struct field {
+    std::string_view key;
+    bool (*read)(const element&, record&);
+};
+
+constexpr std::int64_t max_int64 = std::numeric_limits<std::int64_t>::max();
+
+constexpr field fields[] = {
+    {"pid",
+     [](const element& e, record& r) {
+         std::int64_t n = 0;
+         if (!read_integer(e, 1, std::numeric_limits<std::int32_t>::max(), n)) return false;
+         r.pid = static_cast<int>(n);
+         return true;
+     }},
+    {"hostname", [](const element& e, record& r) { return read_text(e, r.hostname); }},
+    {"process_start_time", [](const element& e, record& r) { return read_unsigned(e, r.process_start_time); }},
+    {"boot_id", [](const element& e, record& r) { return read_text(e, r.boot_id); }},
+    {"created_at_ms", [](const element& e, record& r) { return read_integer(e, 0, max_int64, r.created_at_ms); }},
+    {"heartbeat_at_ms",
+     [](const element& e, record& r) { return read_integer(e, 0, max_int64, r.heartbeat_at_ms); }},
+    {"writer_epoch", [](const element& e, record& r) { return read_text(e, r.writer_epoch); }},
+    {"pid_ns", [](const element& e, record& r) { return read_unsigned(e, r.pid_ns); }},
+    {"guard",
+     [](const element& e, record& r) {
+         std::string name;
+         if (!read_text(e, name)) return false;
+         if (name == "ofd") r.guard = os::witness_kind::ofd;
+         if (name == "flock") r.guard = os::witness_kind::flock;
+         return true;
+     }},
+    {"heartbeat_ms",
+     [](const element& e, record& r) {
+         std::int64_t n = 0;
+         if (!read_integer(e, 1, max_int64, n)) return false;
+         r.heartbeat_ms = n;
+         return true;
+     }},
+    {"label", [](const element& e, record& r) { return read_text(e, r.label); }},
+};
+
+constexpr unsigned bit(std::string_view key) {
+    for (unsigned i = 0; i < std::size(fields); ++i)
+        if (fields[i].key == key) return 1U << i;
+    return 0;
+}
+
+constexpr unsigned required = bit("pid") | bit("hostname") | bit("created_at_ms") | bit("heartbeat_at_ms");
+
+/// Fills `into`. A record of ours begins with its pid and may come from a version that dropped the rest; any other
+/// object must have all that the first version always wrote, or a data file would pass for a record.
+bool read_record(std::string_view text, record& into) {
+    constexpr std::size_t deepest = 8;
+    static thread_local simdjson::dom::parser parser(record_limit);
+    static thread_local const bool allocated = parser.allocate(record_limit, deepest) == simdjson::SUCCESS;
+    if (!allocated) return false;
+    simdjson::dom::object object;
+    if (parser.parse(text.data(), text.size()).get_object().get(object) != simdjson::SUCCESS) return false;
+    unsigned seen = 0;
+    for (const auto& [key, value] : object) {
+        const unsigned known = bit(key);
+        if (known == 0) continue;
+        if ((seen & known) != 0) return false;
+        seen |= known;
+        const auto& f = *std::find_if(std::begin(fields), std::end(fields),
+                                      [k = key](const field& candidate) { return candidate.key == k; });
+        if (!f.read(value, into)) return false;
+    }
+    if ((seen & bit("pid")) == 0) return false;
+    return (seen & required) == required || looks_like_record(text);
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) noexcept { return simdjson::validate_utf8(text.data(), text.size()); }
+
+std::string format(const record& r) {
+    std::string line;
+    line.reserve(384);
+    line += first_key;
+    append_number(line, static_cast<std::uint64_t>(r.pid));
+    append_text(line, "hostname", r.hostname);
+    if (r.process_start_time) append_value(line, "process_start_time", *r.process_start_time);
+    if (!r.boot_id.empty()) append_text(line, "boot_id", r.boot_id);
+    append_value(line, "created_at_ms", thirteen_digits(r.created_at_ms));
+    append_value(line, "heartbeat_at_ms", thirteen_digits(r.heartbeat_at_ms));
+    append_text(line, "writer_epoch", r.writer_epoch);
+    if (r.pid_ns) append_value(line, "pid_ns", *r.pid_ns);
+    if (r.guard != os::witness_kind::none) append_text(line, "guard", name_of(r.guard));
+    if (r.heartbeat_ms) append_value(line, "heartbeat_ms", static_cast<std::uint64_t>(*r.heartbeat_ms));
+    if (!r.label.empty()) append_text(line, "label", r.label);
+    line += "}\n";
+    return line;
+}
+
+parsed parse(std::string_view text) {
+    parsed p;
+    if (text.size() > record_limit) return p;
+    if (!text.empty() && read_record(text, p.value)) {
+        p.kind = content::record;
+    } else {
+        p.value = {};
+        p.kind = looks_like_record(text) ? content::malformed : content::foreign;
+    }
+    return p;
+}
+
+std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept {
+    const auto dash = writer_epoch.rfind('-');
+    if (dash == std::string_view::npos) return 0;
+    std::int64_t ns = 0;
+    const auto [end, error] =
+        std::from_chars(writer_epoch.data() + dash + 1, writer_epoch.data() + writer_epoch.size(), ns);
+    return error == std::errc{} && end == writer_epoch.data() + writer_epoch.size() && ns > 0 ? ns : 0;
+}
+
+}  // namespace fslock::core

@@ -1,0 +1,57 @@
+// The record: one line of JSON that says who owns a lock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "../os/world.hpp"
+
+namespace fslock::core {
+
+/// No reader looks at more than this; a larger file is not a record.
+inline constexpr std::size_t record_limit = 4096;
+
+/// What a record says. Times are milliseconds since the epoch by the owner's wall clock and are for people: no
+/// verdict rests on them.
+struct record {
+    int pid = 0;
+    std::string hostname;
+    std::optional<std::uint64_t> process_start_time;
+    std::string boot_id;  ///< empty: not recorded
+    std::int64_t created_at_ms = 0;
+    std::int64_t heartbeat_at_ms = 0;
+    std::string writer_epoch;
+    std::optional<std::uint64_t> pid_ns;
+    os::witness_kind guard = os::witness_kind::none;
+    std::optional<std::int64_t> heartbeat_ms;
+    std::string label;
+
+    friend bool operator==(const record&, const record&) = default;
+};
+
+/// The line for `r`, with its newline. Texts that are not UTF-8 have their bad bytes replaced by `?`, since a record
+/// that nobody can read protects nobody. Times have 13 digits, so lines of one owner have one length.
+[[nodiscard]] std::string format(const record& r);
+
+/// What a file at a lock path turned out to hold.
+enum class content : std::uint8_t {
+    record,     ///< A record.
+    malformed,  ///< Not a record, but it begins like one: empty, zeros, or a record that is cut off or damaged.
+    foreign     ///< Nothing that a lock wrote.
+};
+
+struct parsed {
+    content kind = content::foreign;
+    record value;
+};
+
+/// Reads `text`. Never throws for what the text says: bad JSON, wrong types, numbers out of range and repeated keys
+/// make it malformed or foreign. Unknown keys are ignored.
+[[nodiscard]] parsed parse(std::string_view text);
+
+/// The nanosecond part of an epoch `<pid>-<ns>`, or 0.
+[[nodiscard]] std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept;
+
+}  // namespace fslock::core

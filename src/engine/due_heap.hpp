@@ -1,0 +1,62 @@
+// What is due when: a binary heap whose items know their place, so that any of them can be taken out.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+namespace fslock::engine {
+
+using steady = std::chrono::steady_clock::time_point;
+
+enum class due_kind : unsigned char {
+    beat,  ///< a `held_lock`
+    wait   ///< an `operation`
+};
+
+/// Something with a due time.
+class due_item {
+ public:
+    [[nodiscard]] due_kind kind() const noexcept { return kind_; }
+    [[nodiscard]] bool scheduled() const noexcept { return index_ != nowhere; }
+    [[nodiscard]] steady due() const noexcept { return due_; }
+
+ protected:
+    explicit due_item(due_kind kind) noexcept : kind_(kind) {}
+    due_item(const due_item&) = delete;
+    due_item& operator=(const due_item&) = delete;
+    ~due_item() = default;
+
+ private:
+    friend class due_heap;
+    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+    const due_kind kind_;
+    steady due_{};
+    std::size_t index_ = nowhere;
+};
+
+/// Does not own its items; an item must be removed before it dies.
+class due_heap {
+ public:
+    [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
+    [[nodiscard]] steady earliest() const noexcept { return items_.front()->due_; }
+    [[nodiscard]] const std::vector<due_item*>& items() const noexcept { return items_; }
+
+    /// Puts `item` in, or moves it to its new time.
+    void schedule(due_item& item, steady due);
+    /// Does nothing for an item that is not in.
+    void remove(due_item& item) noexcept;
+    /// Takes out the earliest item if it is due by `now`, else null.
+    [[nodiscard]] due_item* pop_due(steady now) noexcept;
+    void clear() noexcept;
+
+ private:
+    void place(std::size_t at, due_item* item) noexcept;
+    void up(std::size_t at) noexcept;
+    void down(std::size_t at) noexcept;
+
+    std::vector<due_item*> items_;
+};
+
+}  // namespace fslock::engine

@@ -1,0 +1,69 @@
+#include "operation.hpp"
+
+#include "../os/posix_world.hpp"
+
+namespace fslock::engine {
+
+operation::operation(std::shared_ptr<registry> r, core::place where, options o, std::optional<steady> deadline,
+                     optional_reporter told)
+    : due_item(due_kind::wait),
+      home(std::move(r)),
+      where_(std::move(where)),
+      opts_(std::move(o)),
+      deadline_(deadline),
+      told_(std::move(told)) {}
+
+void operation::prepare(turn t, core::prepared prepared, bool claimed) {
+    mine = std::move(t);
+    contender_.emplace(os::this_world(), where_, opts_, static_cast<core::sleeper&>(*this),
+                       static_cast<core::reporter&>(told_), mine.entry().seen);
+    contender_->mine = std::move(prepared);
+    contender_->deadline = deadline_;
+    claimed_ = claimed;
+}
+
+void operation::resume(core::wake woken) {
+    if (!task_) {
+        task_ = core::contend(*contender_, claimed_);
+        task_.resume();
+        return;
+    }
+    *woken_ = woken;
+    suspended_.resume();
+}
+
+core::contend_outcome operation::outcome() noexcept {
+    core::contend_outcome out;
+    try {
+        out = task_.result();
+    } catch (const std::system_error& e) {
+        out.error = e.code();
+    } catch (...) {
+        out.error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    return out;
+}
+
+core::holder operation::take_holder() {
+    return {where_, std::move(contender_->mine), contender_->world.now()};
+}
+
+std::string operation::lane() const {
+    return where_.where ? where_.where->lane() : std::string(where_.lock.directory());
+}
+
+void operation::suspended(std::coroutine_handle<> waiting, void* slot) {
+    suspended_ = waiting;
+    woken_ = static_cast<core::wake*>(slot);
+}
+
+os::call<core::wake> operation::sleep(core::steady until) {
+    if (cancelled) return core::wake::cancelled;
+    wake_at_ = until;
+    return os::call<core::wake>(static_cast<os::suspension&>(*this));
+}
+
+/// Being woken by the kernel belongs here; until then a change is noticed by the next poll.
+os::call<core::wake> operation::wait_for_change(core::steady until, const os::file_facts&) { return sleep(until); }
+
+}  // namespace fslock::engine

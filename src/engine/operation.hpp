@@ -1,0 +1,87 @@
+// An acquisition that could not be completed at once.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "../core/contend.hpp"
+#include "../core/holder.hpp"
+#include "due_heap.hpp"
+#include "event_sink.hpp"
+#include "fslock/acquire.hpp"
+#include "turn.hpp"
+
+namespace fslock::engine {
+
+/// Where an operation is. Changed under the mutex of its registry.
+enum class phase : std::uint8_t {
+    unresolved,  ///< its directory has to be looked at, on the pool
+    queued,      ///< somebody else of this context has the turn
+    ready,       ///< has the turn, not started
+    running,     ///< a thread executes its steps
+    waiting,     ///< suspended until its due time, or until it is woken
+    finished
+};
+
+class operation final : public due_item,
+                        public core::sleeper,
+                        private os::suspension,
+                        public std::enable_shared_from_this<operation> {
+ public:
+    operation(std::shared_ptr<registry> r, core::place where, options o, std::optional<steady> deadline, optional_reporter told);
+    ~operation() = default;
+
+    // -- the protocol; by the thread that runs the operation ---------------------------------------------------
+    /// Before the first step. `claimed` says that a claim was made in vain; `prepared` is what it left.
+    void prepare(turn mine, core::prepared prepared, bool claimed);
+    void found(std::shared_ptr<const core::directory> where) { where_.where = std::move(where); }
+    /// Runs until it waits or ends.
+    void resume(core::wake woken);
+    [[nodiscard]] bool done() const noexcept { return task_.done(); }
+    [[nodiscard]] steady wake_at() const noexcept { return wake_at_; }
+    [[nodiscard]] core::contend_outcome outcome() noexcept;
+    /// REQUIRES: the outcome is `owned`.
+    [[nodiscard]] core::holder take_holder();
+
+    os::call<core::wake> sleep(core::steady until) override;
+    os::call<core::wake> wait_for_change(core::steady until, const os::file_facts& watched) override;
+
+    [[nodiscard]] const core::place& where() const noexcept { return where_; }
+    [[nodiscard]] const options& opts() const noexcept { return opts_; }
+    [[nodiscard]] const std::optional<steady>& deadline() const noexcept { return deadline_; }
+    [[nodiscard]] optional_reporter& told() noexcept { return told_; }
+    /// Whether its calls may hang: then its steps are made on the pool.
+    [[nodiscard]] bool slow() const noexcept {
+        return !where_.where || where_.shared() || opts_.durability == durability::full;
+    }
+    [[nodiscard]] std::string lane() const;
+
+    const std::shared_ptr<registry> home;
+
+    // -- under the mutex of the registry -----------------------------------------------------------------------
+    phase at = phase::unresolved;
+    turn mine;
+    path_entry* entry = nullptr;  ///< where it is queued, while it is
+    std::list<std::shared_ptr<operation>>::iterator in_queue;
+    std::list<std::shared_ptr<operation>>::iterator in_registry;
+    detail::acquire_completion done_handler;
+    std::atomic<bool> cancelled{false};  ///< read by its thread without the mutex
+
+ private:
+    void suspended(std::coroutine_handle<> waiting, void* slot) override;
+
+    core::place where_;
+    const options opts_;
+    const std::optional<steady> deadline_;
+    optional_reporter told_;
+    bool claimed_ = false;
+    std::optional<core::contender> contender_;
+    core::task<core::contend_outcome> task_;
+    std::coroutine_handle<> suspended_;
+    core::wake* woken_ = nullptr;
+    steady wake_at_{};
+};
+
+}  // namespace fslock::engine

@@ -1,0 +1,42 @@
+// Threads for calls that may hang.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace fslock::engine {
+
+/// Runs jobs on threads of its own, made on demand and ended after a while without work. Jobs of one lane run one
+/// after the other, so that a filesystem that hangs takes one thread and no more. Never joined: a job that hangs must
+/// not keep the program from ending, so a job owns all that it touches.
+class pool {
+ public:
+    /// Of this process; a forked child has one of its own.
+    static pool& instance();
+
+    /// Throws `std::system_error` when no thread can be made and none is there.
+    void submit(const std::string& lane, std::function<void()> job);
+
+ private:
+    struct lane {
+        std::deque<std::function<void()>> jobs;
+        bool running = false;
+    };
+
+    void work();
+    bool next(std::unique_lock<std::mutex>& lock, std::string& name, std::function<void()>& job);
+
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::unordered_map<std::string, lane> lanes_;
+    std::deque<std::string> ready_;  ///< lanes with a job and no thread
+    std::size_t idle_ = 0;
+    std::size_t threads_ = 0;
+};
+
+}  // namespace fslock::engine

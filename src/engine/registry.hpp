@@ -1,0 +1,120 @@
+// All locks of one execution context: held, contended for and waited for.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <asio/steady_timer.hpp>
+
+#include "due_heap.hpp"
+#include "fslock/acquire.hpp"
+#include "held_lock.hpp"
+#include "operation.hpp"
+#include "turn.hpp"
+
+namespace fslock::engine {
+
+/// Its state is under one mutex, which is never held over a call of the system or of the user. What is posted to the
+/// context is posted under it, so that a thread of another context cannot post to one that is being destroyed.
+///
+/// Outlives its context: guards and jobs on the pool keep it.
+class registry : public std::enable_shared_from_this<registry> {
+ public:
+    /// `executor` is that of the context itself: no strand, which might die before the context does.
+    explicit registry(asio::any_io_executor executor);
+
+    /// The first step of an acquisition, made here and now where that cannot hang.
+    [[nodiscard]] detail::started start(const asio::any_io_executor& io, std::filesystem::path path, options o,
+                                        detail::wait_limit limit);
+    /// The rest of it. `done` is completed or destroyed, never called in here.
+    void submit(const std::shared_ptr<operation>& op, detail::acquire_completion done);
+    void cancel(const std::shared_ptr<operation>& op);
+
+    /// Stops the heartbeats of `lock`, which is about to be released.
+    void unhold(held_lock& lock) noexcept;
+    /// The turn at `entry` has ended.
+    void pass_on(path_entry& entry) noexcept;
+
+    /// Posts `f` to `executor` unless the context is gone.
+    template <class F>
+    void post_while_open(const asio::any_io_executor& executor, F f) {
+        const std::lock_guard lock(mutex_);
+        if (!shut_) asio::post(executor, std::move(f));
+    }
+    [[nodiscard]] asio::any_io_executor executor() const;
+
+    /// The context is going: drops every handler without calling it, and takes back what is on disk.
+    void shutdown() noexcept;
+
+ private:
+    struct key_hash {
+        using is_transparent = void;
+        std::size_t operator()(const path_key& k) const noexcept;
+        std::size_t operator()(const struct path_key_view& k) const noexcept;
+    };
+    struct key_equal {
+        using is_transparent = void;
+        template <class A, class B>
+        bool operator()(const A& a, const B& b) const noexcept {
+            return a.device == b.device && a.inode == b.inode && std::string_view(a.name) == b.name;
+        }
+    };
+    struct idle_entry {
+        path_entry* entry;
+        steady since;
+    };
+
+    // Under the mutex.
+    path_entry& entry_of(const os::file_facts& directory, std::string_view name);
+    void note_idle(path_entry& entry);
+    void forget_idle(std::deque<idle_entry>& idle, steady until);
+    void hold(held_lock& lock);
+    void want_settle();
+    [[nodiscard]] bool needs_settling() const noexcept;
+    /// Gives `op` the turn if it is free, else a place in the queue.
+    [[nodiscard]] bool take_or_queue(const std::shared_ptr<operation>& op);
+    /// Takes `op` off all lists and posts its handler, if it still has one; else `lock` stays with the caller.
+    void complete_locked(const std::shared_ptr<operation>& op, error_code ec, lock_guard& lock) noexcept;
+    void leave_queue(const std::shared_ptr<operation>& op) noexcept;
+
+    // Without it.
+    [[nodiscard]] std::shared_ptr<const core::directory> ready_directory(const core::lock_name& name,
+                                                                         const options& o, error_code& ec);
+    [[nodiscard]] std::shared_ptr<held_lock> make_held(turn mine, core::holder on_disk, const options& o,
+                                                       optional_reporter told);
+    void claim_at_once(detail::started& out, turn mine, core::place where, options o, std::optional<steady> deadline,
+                       optional_reporter told);
+    void resolve(const std::shared_ptr<operation>& op) noexcept;
+    void admit(const std::shared_ptr<operation>& op) noexcept;
+    void run(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
+    void run_here(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
+    void finish(const std::shared_ptr<operation>& op) noexcept;
+    void complete(const std::shared_ptr<operation>& op, error_code ec, lock_guard lock) noexcept;
+    void report_queued(const std::shared_ptr<operation>& op);
+    void settle();
+    void tick();
+    void beat(const std::shared_ptr<held_lock>& held);
+    void overdue(const std::shared_ptr<operation>& op) noexcept;
+
+    mutable std::mutex mutex_;
+    asio::any_io_executor executor_;
+    std::optional<asio::steady_timer> timer_;
+    std::optional<steady> armed_for_;
+    bool settle_posted_ = false;
+    bool shut_ = false;
+    due_heap due_;
+    std::unordered_map<path_key, path_entry, key_hash, key_equal> entries_;
+    std::deque<idle_entry> idle_;          ///< nothing is known of them: forgotten at the next settling
+    std::deque<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while
+    std::list<std::shared_ptr<operation>> operations_;
+    std::uint32_t spread_ = 0;
+};
+
+/// The registry of the context behind `io`; made when first asked for.
+[[nodiscard]] std::shared_ptr<registry> registry_of(const asio::any_io_executor& io);
+
+}  // namespace fslock::engine

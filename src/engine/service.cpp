@@ -1,0 +1,68 @@
+// One registry per execution context.
+#include <asio/execution_context.hpp>
+#include <asio/io_context.hpp>
+#include <asio/strand.hpp>
+#include <asio/thread_pool.hpp>
+
+#include "registry.hpp"
+
+namespace fslock::engine {
+namespace {
+
+/// `target` of Asio 1.22 does not check the type: compare first.
+template <class Executor>
+const Executor* target(const asio::any_io_executor& executor) {
+    return executor.target_type() == typeid(Executor) ? executor.target<Executor>() : nullptr;
+}
+
+/// What lies under a strand: the timer of all locks must not run inside the strand of one of their users, nor die
+/// with it.
+asio::any_io_executor without_strand(asio::any_io_executor executor) {
+    for (;;) {
+        if (const auto* any = target<asio::strand<asio::any_io_executor>>(executor)) {
+            asio::any_io_executor inner = any->get_inner_executor();
+            executor = std::move(inner);
+        } else if (const auto* io = target<asio::strand<asio::io_context::executor_type>>(executor)) {
+            return io->get_inner_executor();
+        } else if (const auto* pool = target<asio::strand<asio::thread_pool::executor_type>>(executor)) {
+            return pool->get_inner_executor();
+        } else {
+            return executor;
+        }
+    }
+}
+
+class service final : public asio::execution_context::service {
+ public:
+    using key_type = service;
+    inline static asio::execution_context::id id;
+
+    explicit service(asio::execution_context& owner) : asio::execution_context::service(owner) {}
+
+    std::shared_ptr<registry> of(const asio::any_io_executor& io) {
+        const std::lock_guard lock(mutex_);
+        if (!registry_) registry_ = std::make_shared<registry>(without_strand(io));
+        return registry_;
+    }
+
+ private:
+    void shutdown() noexcept override {
+        std::shared_ptr<registry> ending;
+        {
+            const std::lock_guard lock(mutex_);
+            ending = registry_;
+        }
+        if (ending) ending->shutdown();
+    }
+
+    std::mutex mutex_;
+    std::shared_ptr<registry> registry_;
+};
+
+}  // namespace
+
+std::shared_ptr<registry> registry_of(const asio::any_io_executor& io) {
+    return asio::use_service<service>(asio::query(io, asio::execution::context)).of(io);
+}
+
+}  // namespace fslock::engine

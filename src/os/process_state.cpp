@@ -1,0 +1,76 @@
+#include "process_state.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "system.hpp"
+
+namespace fslock::os {
+
+process_state& process_state::instance() {
+    static auto* const state = new process_state;  // never destroyed: locks may be released at any late moment
+    return *state;
+}
+
+process_state::process_state() {
+    (void)::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                           [] { instance().become_child(); });
+}
+
+void process_state::become_child() noexcept {
+    for (std::size_t fd = 0; fd < noted_.size(); ++fd)
+        if (noted_[fd]) (void)::close(static_cast<int>(fd));
+    noted_.assign(noted_.size(), false);
+    count_ = 0;
+    epochs_.clear();
+    self_ = nullptr;
+    ++generation_;
+    mutex_.unlock();
+}
+
+void process_state::note(int fd) {
+    const auto index = static_cast<std::size_t>(fd);
+    if (index >= noted_.size()) noted_.resize(index + 64);
+    noted_[index] = true;
+    ++count_;
+}
+
+void process_state::close(int fd) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto index = static_cast<std::size_t>(fd);
+    // A descriptor that is not noted was inherited by this child and is closed already.
+    if (index >= noted_.size() || !noted_[index]) return;
+    noted_[index] = false;
+    --count_;
+    (void)::close(fd);
+}
+
+std::size_t process_state::open_descriptors() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+}
+
+void process_state::remember_epoch(const std::string& epoch) {
+    const std::lock_guard lock(mutex_);
+    epochs_.insert(epoch);
+}
+
+void process_state::forget_epoch(const std::string& epoch) {
+    const std::lock_guard lock(mutex_);
+    epochs_.erase(epoch);
+}
+
+bool process_state::knows_epoch(const std::string& epoch) {
+    const std::lock_guard lock(mutex_);
+    return epochs_.contains(epoch);
+}
+
+const identity& process_state::self() {
+    if (const auto* known = self_.load(std::memory_order_acquire)) return *known;
+    const std::lock_guard lock(mutex_);
+    if (self_.load(std::memory_order_relaxed) == nullptr)
+        self_.store(new identity(system::read_identity()), std::memory_order_release);
+    return *self_.load(std::memory_order_relaxed);
+}
+
+}  // namespace fslock::os

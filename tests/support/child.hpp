@@ -1,0 +1,56 @@
+// Child processes of a test: run a function in one, talk to it line by line, end it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace support {
+
+/// A forked child that runs `body` and then ends by `_exit`. Whoever waits, waits for a generous limit and fails the
+/// test when it passes. The destructor kills the child and reaps it.
+class child {
+ public:
+    /// What `body` can say to the test, and wait for from it.
+    class pipe_to_parent {
+     public:
+        pipe_to_parent(int in, int out) noexcept : in_(in), out_(out) {}
+        void say(char c) const;       ///< one byte to the parent
+        [[nodiscard]] char hear() const;  ///< one byte from the parent; ends the child when the parent is gone
+
+     private:
+        int in_;
+        int out_;
+    };
+
+    explicit child(const std::function<void(pipe_to_parent&)>& body);
+    child(const child&) = delete;
+    child& operator=(const child&) = delete;
+    ~child();
+
+    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+    /// The next byte that the child says. Throws when it says nothing for a minute, or ends.
+    char hear();
+    /// Whether the child says something within `milliseconds`.
+    [[nodiscard]] bool speaks_within(int milliseconds);
+    void say(char c);
+    void signal(int number) const { (void)::kill(pid_, number); }
+    /// Reaps the child, which has to end by itself within a minute, and returns its wait status.
+    int wait();
+    /// Kills and reaps it.
+    void kill_and_reap();
+
+ private:
+    pid_t pid_ = -1;
+    int from_child_ = -1;
+    int to_child_ = -1;
+    bool reaped_ = false;
+};
+
+/// Starts a program, waits for it and returns its wait status; for tests that need a fresh process image.
+int run_program(const std::vector<std::string>& command);
+
+}  // namespace support
