@@ -32,26 +32,39 @@ void refresh(os::world& w, prepared& p) {
     p.text = format(p.rec);
 }
 
-/// Step 1, but for the choice of the file: lock first, so that no record without a witness is ever visible.
-task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, std::int64_t floor) {
-    auto guard = where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
+/// The kind that the record will name. Nothing is locked on a shared filesystem.
+witness_kind guard_for(os::world& w, const place& where, const options& o) {
+    return where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
+}
+
+/// Writes the record, and makes sure that others will see it whole: what is written on one host reaches the others
+/// with the sync at the latest.
+task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
+                           std::int64_t floor) {
+    p.rec = own_record(w, o, guard, floor);
+    p.text = format(p.rec);
+    // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
+    w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
+    const auto error = co_await w.write(p.file, p.text);
+    if (error || !(where.shared() || o.durability == durability::full)) co_return error;
+    co_return co_await w.sync(p.file);
+}
+
+/// Lock first, so that no record without its witness is ever visible.
+task<std::error_code> lock_and_fill(os::world& w, const place& where, const options& o, prepared& p,
+                                    std::int64_t floor) {
+    auto guard = guard_for(w, where, o);
     if (guard != witness_kind::none) {
         const auto state = co_await w.lock(p.file, lock_byte::witness, guard);
         if (state == lock_state::held) co_return system_error(EBUSY);
         if (state == lock_state::unknown) guard = witness_kind::none;
     }
-    p.rec = own_record(w, o, guard, floor);
-    p.text = format(p.rec);
-    // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
-    if (guard == witness_kind::none) w.remember_epoch(p.rec.writer_epoch);
-    const auto error = co_await w.write(p.file, p.text);
-    if (error || o.durability == durability::relaxed) co_return error;
-    co_return co_await w.sync(p.file);
+    co_return co_await fill(w, where, o, p, guard, floor);
 }
 
 task<std::error_code> create_private(os::world& w, const place& where, const options& o, prepared& p) {
     if (p.how == publishing::unnamed) {
-        auto made = co_await w.create_unnamed(where.where->path, o.mode);
+        auto made = co_await w.create_unnamed(where.where->path, o.mode, where.kind());
         if (made) {
             p.file = std::move(made->file);
             p.facts = made->facts;
@@ -61,7 +74,7 @@ task<std::error_code> create_private(os::world& w, const place& where, const opt
         p.how = publishing::linked;
     }
     p.temp = where.private_path(w);
-    auto made = co_await w.create(p.temp, o.mode);
+    auto made = co_await w.create(p.temp, o.mode, where.kind());
     if (!made) {
         p.temp.clear();
         co_return made.error() == system_error(EEXIST) ? system_error(EBUSY) : made.error();
@@ -75,29 +88,40 @@ task<std::error_code> create_private(os::world& w, const place& where, const opt
 task<std::error_code> prepare(os::world& w, const place& where, const options& o, prepared& p,
                               std::int64_t floor) {
     auto error = co_await create_private(w, where, o, p);
-    if (!error) error = co_await fill(w, where, o, p, floor);
-    if (error) (void)co_await discard(w, p);
+    if (!error) error = co_await lock_and_fill(w, where, o, p, floor);
+    if (error) (void)co_await discard(w, where, p);
     co_return error;
 }
 
+enum class found : std::uint8_t { ours, not_ours, unclear };
+
 /// Whether the record at `target` is the one in `p`: a reply may have been lost, or have been a lie.
-task<bool> is_ours(os::world& w, const std::string& target, const prepared& p) {
-    const auto found = co_await read_record_at(w, target);
-    co_return found.state == reading::seen && found.what.kind == content::record &&
-        found.what.value.writer_epoch == p.rec.writer_epoch;
+task<found> look_for_ours(os::world& w, const place& where, const std::string& target, const prepared& p) {
+    const auto there = co_await read_record_at(w, target, where.kind());
+    if (there.state == reading::unsteady || there.state == reading::failed) co_return found::unclear;
+    const bool ours = there.state == reading::seen && there.what.kind == content::record &&
+                      there.what.value.writer_epoch == p.rec.writer_epoch;
+    co_return ours ? found::ours : found::not_ours;
+}
+
+/// What an attempt on a shared filesystem really came to. The times are set anew, so that a record which was long in
+/// coming is not old when it appears.
+task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
+                                   std::error_code said) {
+    if (said && said != system_error(EEXIST) && said != system_error(EIO)) co_return said;
+    p.maybe_at = target;
+    if (!said) (void)co_await w.touch(p.file);
+    const auto there = co_await look_for_ours(w, where, target, p);
+    if (there == found::unclear) co_return system_error(EEXIST);  // look again; `maybe_at` remembers
+    p.maybe_at.clear();
+    if (there == found::ours) co_return std::error_code();
+    co_return said ? said : system_error(EEXIST);
 }
 
 /// Step 2 by a hard link.
 task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
     auto error = co_await w.link(p.file, p.temp, target);
-    if (where.shared() && (!error || error == system_error(EEXIST))) {
-        const bool ours = co_await is_ours(w, target, p);
-        if (ours) {
-            error = {};
-        } else if (!error) {
-            error = system_error(EEXIST);
-        }
-    }
+    if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
     if (!error && !p.temp.empty()) {
         (void)co_await w.unlink(p.temp);
         p.temp.clear();
@@ -105,70 +129,85 @@ task<std::error_code> link_to(os::world& w, const place& where, const std::strin
     co_return error;
 }
 
-task<std::error_code> rename_to(os::world& w, const std::string& target, prepared& p) {
-    const auto error = co_await w.rename_exclusive(p.temp, target);
+task<std::error_code> rename_to(os::world& w, const place& where, const std::string& target, prepared& p) {
+    auto error = co_await w.rename_exclusive(p.temp, target);
+    if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
     if (!error) p.temp.clear();
     co_return error;
 }
 
 /// Takes the file that `p` just created at `target` off again; its locks are ours.
-task<std::error_code> withdraw(os::world& w, const std::string& target, prepared& p) {
+task<std::error_code> withdraw(os::world& w, const place& where, const std::string& target, prepared& p) {
     const auto now = co_await w.facts_at(target);
     if (now && now->same_inode(p.facts)) (void)co_await w.unlink(target);
-    co_return co_await discard(w, p);
+    co_return co_await discard(w, where, p);
+}
+
+/// Both bytes of a file that is visible already. A busy byte means that somebody thinks the empty file dead.
+task<bool> lock_created(os::world& w, const place& where, const prepared& p) {
+    if (where.shared()) co_return true;
+    const auto kind = w.system_witness();
+    const auto removal = co_await w.lock(p.file, lock_byte::removal, kind);
+    if (removal == lock_state::held) co_return false;
+    const auto witness = co_await w.lock(p.file, lock_byte::witness, kind);
+    co_return witness != lock_state::held;
+}
+
+task<std::error_code> unlock_created(os::world& w, const place& where, const prepared& p) {
+    std::error_code error;
+    if (where.shared()) co_return error;
+    const auto kind = w.system_witness();
+    if (p.rec.guard == witness_kind::none) error = co_await w.unlock(p.file, lock_byte::witness, kind);
+    // One lock for both bytes, where locks have no bytes: then the witness keeps it.
+    if (kind == witness_kind::ofd) error = co_await w.unlock(p.file, lock_byte::removal, kind);
+    co_return error;
 }
 
 /// The last resort: create at the final name, then lock and fill. Until it is filled, the file is a damaged record
 /// to others, who leave it alone while its bytes are locked.
 task<std::error_code> create_at(os::world& w, const place& where, const std::string& target, const options& o,
                                 prepared& p, std::int64_t floor) {
-    auto made = co_await w.create(target, o.mode);
+    auto made = co_await w.create(target, o.mode, where.kind());
     if (!made) co_return made.error();
     p.file = std::move(made->file);
     p.facts = made->facts;
-    const auto guard = where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
-    if (guard == witness_kind::ofd) {
-        // A busy byte means that somebody already thinks the empty file dead: let it go.
-        const auto removal = co_await w.lock(p.file, lock_byte::removal, guard);
-        if (removal != lock_state::free) {
-            (void)co_await discard(w, p);
-            co_return system_error(EEXIST);
-        }
-    }
-    auto error = co_await fill(w, where, o, p, floor);
-    if (error == system_error(EBUSY)) {
-        (void)co_await discard(w, p);
+    const bool locked = co_await lock_created(w, where, p);
+    if (!locked) {
+        p.file.close();
         co_return system_error(EEXIST);
     }
-    if (!error) {
-        const auto now = co_await w.facts_at(target);
-        const bool ours = now && now->same_inode(p.facts);
-        if (!ours) {
-            (void)co_await discard(w, p);
-            co_return system_error(EEXIST);
-        }
-    }
+    const auto guard = guard_for(w, where, o);
+    const auto error = co_await fill(w, where, o, p, guard, floor);
     if (error) {
-        (void)co_await withdraw(w, target, p);
+        (void)co_await withdraw(w, where, target, p);
         co_return error;
     }
-    if (guard == witness_kind::ofd) (void)co_await w.unlock(p.file, lock_byte::removal, guard);
-    co_return error;
+    const auto now = co_await w.facts_at(target);
+    const bool ours = now && now->same_inode(p.facts);
+    if (!ours) {
+        (void)co_await discard(w, where, p);
+        co_return system_error(EEXIST);
+    }
+    co_return co_await unlock_created(w, where, p);
 }
 
 /// Steps 1 and 2 by the method `p.how`.
 task<std::error_code> attempt(os::world& w, const place& where, const std::string& target, const options& o,
                               prepared& p, std::int64_t floor) {
     if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
+    // An epoch that is not above those before us does not fence: prepare anew.
+    if (p.ready() && p.maybe_at.empty() && epoch_stamp(p.rec.writer_epoch) <= floor)
+        (void)co_await discard(w, where, p);
     std::error_code error;
     if (p.ready()) {
         refresh(w, p);
         error = co_await w.write(p.file, p.text);
+        if (!error && where.shared()) error = co_await w.sync(p.file);
     } else {
         error = co_await prepare(w, where, o, p, floor);
     }
     if (error) co_return error;
-    if (p.how == publishing::renamed) co_return co_await rename_to(w, target, p);
+    if (p.how == publishing::renamed) co_return co_await rename_to(w, where, target, p);
     co_return co_await link_to(w, where, target, p);
 }
 
@@ -201,15 +240,15 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
         error = co_await attempt(w, where, target, o, p, floor);
         if (!error || error == system_error(EEXIST)) break;
         if (p.how != publishing::created && says_unsupported(error)) {
-            (void)co_await discard(w, p);
+            (void)co_await discard(w, where, p);
             p.how = next_best(p.how);
         } else if (!prepared_anew && is_any_of(error, {ENOENT, EXDEV, EBUSY})) {
             // The temp was swept away, /proc is not there, or the directory is gone: the next attempt tells.
             prepared_anew = true;
-            (void)co_await discard(w, p);
+            (void)co_await discard(w, where, p);
             if (p.how == publishing::unnamed) p.how = publishing::linked;
         } else {
-            (void)co_await discard(w, p);
+            (void)co_await discard(w, where, p);
             co_return error;
         }
     }
@@ -217,20 +256,26 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
     if (p.how != best) where.where->method.store(p.how, std::memory_order_relaxed);
     if (durable) error = co_await w.sync_directory(where.where->path);
     if (error) {
-        (void)co_await withdraw(w, target, p);
+        (void)co_await withdraw(w, where, target, p);
         co_return error;
     }
     if (p.rec.guard == witness_kind::none) p.file.close();
     co_return error;
 }
 
-task<std::error_code> discard(os::world& w, prepared& p) {
+task<std::error_code> discard(os::world& w, const place& where, prepared& p) {
     std::error_code error;
+    if (!p.maybe_at.empty()) {
+        const auto target = std::exchange(p.maybe_at, {});
+        const auto there = co_await look_for_ours(w, where, target, p);
+        if (there == found::ours) error = co_await w.unlink(target);
+    }
     if (!p.temp.empty()) {
         error = co_await w.unlink(p.temp);
         p.temp.clear();
     }
-    if (p.ready() && p.rec.guard == witness_kind::none) w.forget_epoch(p.rec.writer_epoch);
+    if (!p.rec.writer_epoch.empty()) w.forget_epoch(epoch_stamp(p.rec.writer_epoch));
+    p.rec.writer_epoch.clear();
     p.file.close();
     co_return error;
 }

@@ -19,6 +19,8 @@ struct prepared {
     std::string text;  ///< `rec` as written
     os::file_facts facts;
     publishing how = publishing::unnamed;
+    /// Where it may have become visible without our knowing: the answer was lost. Empty: nowhere.
+    std::string maybe_at;
 
     [[nodiscard]] bool ready() const noexcept { return static_cast<bool>(file); }
 };
@@ -33,7 +35,7 @@ struct prepared {
 [[nodiscard]] task<std::error_code> claim(os::world& w, const place& where, const std::string& target,
                                           const options& o, prepared& p, std::int64_t floor);
 
-/// Removes what `p` has on disk under a private name and closes it.
-[[nodiscard]] task<std::error_code> discard(os::world& w, prepared& p);
+/// Removes what `p` has on disk, and closes it. For a record that was not published, or not for good.
+[[nodiscard]] task<std::error_code> discard(os::world& w, const place& where, prepared& p);
 
 }  // namespace fslock::core

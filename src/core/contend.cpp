@@ -235,7 +235,7 @@ owner_info describe(const record& r, const os::identity& self) {
 
 task<contend_outcome> contend(contender& c, bool claimed) {
     const auto out = co_await contend_until(c, claimed);
-    if (out.how != ending::owned) (void)co_await discard(c.world, c.mine);
+    if (out.how != ending::owned) (void)co_await discard(c.world, c.where, c.mine);
     co_return out;
 }
 

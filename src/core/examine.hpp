@@ -25,10 +25,11 @@ struct finding {
 [[nodiscard]] task<finding> examine(os::world& w, const place& where, const std::string& path, subject what,
                                     const options& o, observation& seen, const prepared& mine);
 
-/// Judges `f` once more through its descriptor, without looking at any name. `removal` is the descriptor that holds
-/// the removal lock of that file for us, or null.
+/// Reads and judges `f` once more through its descriptor, without looking at its name. `removal` is the descriptor
+/// that holds the removal lock of that file for us, or null. Unknown when the file is not the same record any more.
 ///
 /// REQUIRES: a local filesystem.
-[[nodiscard]] task<verdict> judge_again(os::world& w, const finding& f, const options& o, const os::file* removal);
+[[nodiscard]] task<verdict> judge_again(os::world& w, const place& where, const finding& f, const options& o,
+                                        observation& seen, const prepared& mine, const os::file* removal);
 
 }  // namespace fslock::core

@@ -22,6 +22,8 @@ standing_outcome is_now(standing s, std::error_code error = {}) {
     return out;
 }
 
+std::error_code again() { return {EAGAIN, std::system_category()}; }
+
 bool has_epoch(const read_outcome& r, const std::string& epoch) {
     return r.state == reading::seen && r.what.kind == content::record && r.what.value.writer_epoch == epoch;
 }
@@ -44,12 +46,15 @@ task<standing_outcome> holder::look(os::world& w) {
 
 /// Another inode at the path: ours only if it has our epoch, and nobody has begun to remove it.
 task<standing_outcome> holder::adopt(os::world& w) {
-    auto found = co_await read_record_at(w, where_.path(), os::access::read_write);
-    if (found.state == reading::unsteady) co_return is_now(standing::unsure, found.error);
+    auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
+    if (found.state == reading::unsteady || found.state == reading::failed)
+        co_return is_now(standing::unsure, found.error);
     if (!has_epoch(found, mine_.rec.writer_epoch)) co_return is_now(standing::lost);
     const auto guard = mine_.rec.guard;
     const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
-    if (witness != lock_state::free) co_return is_now(standing::lost);
+    // A flock may be busy because somebody is asking.
+    const auto refused = guard == witness_kind::flock ? standing::unsure : standing::lost;
+    if (witness != lock_state::free) co_return is_now(refused, again());
     if (guard == witness_kind::ofd) {
         const auto removal = co_await w.lock(found.file, lock_byte::removal, guard);
         if (removal != lock_state::free) co_return is_now(standing::lost);
@@ -57,7 +62,7 @@ task<standing_outcome> holder::adopt(os::world& w) {
     const auto now = co_await w.facts_at(where_.path());
     const bool there = now && now->same_inode(found.facts);
     if (guard == witness_kind::ofd) (void)co_await w.unlock(found.file, lock_byte::removal, guard);
-    if (!there) co_return is_now(standing::unsure, std::error_code(EAGAIN, std::system_category()));
+    if (!there) co_return is_now(standing::unsure, again());
     mine_.file = std::move(found.file);
     mine_.facts = found.facts;
     co_return is_now(standing::ours);
@@ -66,13 +71,14 @@ task<standing_outcome> holder::adopt(os::world& w) {
 /// Inode numbers prove nothing here; the epoch does. On a shared filesystem one look that finds nothing does not
 /// prove absence either (a lagging cache, a rename in flight).
 task<standing_outcome> holder::look_without_witness(os::world& w) {
-    const auto found = co_await read_record_at(w, where_.path());
+    const auto found = co_await read_record_at(w, where_.path(), where_.kind());
     if (has_epoch(found, mine_.rec.writer_epoch)) {
-        absences_ = 0;
+        absent_since_.reset();
         co_return is_now(standing::ours);
     }
     if (found.state == reading::absent) {
-        const bool proved = !where_.shared() || ++absences_ > 1;
+        if (!absent_since_) absent_since_ = w.now();
+        const bool proved = !where_.shared() || w.now() - *absent_since_ >= interval_of(mine_.rec);
         if (proved) co_return is_now(standing::lost);
         co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
     }
@@ -81,18 +87,25 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
 }
 
 task<std::error_code> holder::write_beat(os::world& w) {
+    const auto began = w.now();
     mine_.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
     mine_.text = format(mine_.rec);
-    if (guarded()) co_return co_await w.write(mine_.file, mine_.text);
-    // The descriptor that was compared is the one that is written: it can only be our own inode.
-    const auto found = co_await read_record_at(w, where_.path(), os::access::read_write);
-    if (has_epoch(found, mine_.rec.writer_epoch)) co_return co_await w.write(found.file, mine_.text);
-    co_return found.error;
+    std::error_code error;
+    if (guarded()) {
+        error = co_await w.write(mine_.file, mine_.text);
+    } else {
+        // The descriptor that was compared is the one that is written: it can only be our own inode.
+        const auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
+        if (!has_epoch(found, mine_.rec.writer_epoch)) co_return found.error;
+        error = co_await w.write(found.file, mine_.text);
+        if (!error && where_.shared()) error = co_await w.sync(found.file);
+    }
+    if (!error) last_beat_ = began;
+    co_return error;
 }
 
 task<standing_outcome> holder::beat(os::world& w) {
     const auto error = co_await write_beat(w);
-    if (!error) last_beat_ = w.now();
     auto out = co_await look(w);
     if (out.now == standing::ours && error) out = is_now(standing::unsure, error);
     co_return out;
@@ -128,15 +141,13 @@ task<std::error_code> holder::release(contender& c) {
         case standing::unsure: error = there.error; break;
     }
     if (is(error, ENOENT)) error = make_error_code(errc::lost);
+    // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
+    if (error && error != errc::lost && !guarded()) co_return error;
     // A record that could not be removed must not look alive because a forked child still has the descriptor.
     if (error && guarded()) (void)co_await c.world.unlock(mine_.file, lock_byte::witness, mine_.rec.guard);
-    forget(c.world);
-    co_return error;
-}
-
-void holder::forget(os::world& w) noexcept {
-    if (!guarded()) w.forget_epoch(mine_.rec.writer_epoch);
+    c.world.forget_epoch(epoch_stamp(mine_.rec.writer_epoch));
     mine_.file.close();
+    co_return error;
 }
 
 }  // namespace fslock::core

@@ -34,10 +34,9 @@ class holder {
     /// Looks whether the path still leads to our record.
     [[nodiscard]] task<standing_outcome> verify(os::world& w);
     /// Removes the record if it is ours. `errc::lost` when it is not; otherwise what the removal says. In every case
-    /// the witness ends. `c` is used only if the removal needs the token.
+    /// the witness ends. Without a witness, any error but `errc::lost` means that the record is still there and looks
+    /// alive: release again later. `c` is used only if the removal needs the token.
     [[nodiscard]] task<std::error_code> release(contender& c);
-    /// Closes without looking at the disk; for a forked child, which owns nothing.
-    void forget(os::world& w) noexcept;
 
  private:
     task<standing_outcome> look(os::world& w);
@@ -49,7 +48,7 @@ class holder {
     place where_;
     prepared mine_;
     steady last_beat_;
-    int absences_ = 0;  ///< looks in a row at a shared filesystem that found nothing
+    std::optional<steady> absent_since_;  ///< on a shared filesystem: since when looks have found nothing
 };
 
 }  // namespace fslock::core

@@ -11,6 +11,7 @@ using process_state = os::process_facts::state;
 using fslock::proof;
 
 constexpr milliseconds unrecorded_interval{5'000};
+constexpr milliseconds longest_own_wait{15'000};  // settling a token and the longest back-off fit in
 constexpr milliseconds longest_interval{std::chrono::hours(1)};
 constexpr milliseconds waive_confirm_after{std::chrono::hours(1)};
 constexpr milliseconds token_malformed_grace{60'000};
@@ -103,8 +104,10 @@ verdict judge_record(const evidence& e, const os::identity& self, milliseconds p
         switch (const auto v = process_rule(e, self)) {
             case process_verdict::alive: return alive(proof::process_alive);
             case process_verdict::gone:
-            case process_verdict::reused:
-            case process_verdict::leftover: return dead(proof_of(v));
+            case process_verdict::reused: return dead(proof_of(v));
+            // Not at once: a second copy of this library in the process has a table of its own.
+            case process_verdict::leftover:
+                return by_silence(e, std::max(limits.stale_after, 3 * pace), proof::leftover);
             case process_verdict::unknown: return by_foreign_silence(e, pace, limits);
         }
     }
@@ -146,13 +149,14 @@ verdict decide(const evidence& e, const os::identity& self, const options& limit
 
 }  // namespace
 
-void observe(observation& o, const record& r, const os::file_facts& file, steady now, milliseconds interval) {
+void observe(observation& o, const record& r, const os::file_facts& file, steady now, const options& limits) {
+    const auto gap = std::max({3 * interval_of(r), 3 * limits.poll_interval, longest_own_wait});
     const bool known = o.inode != 0 && o.epoch == r.writer_epoch;
     const bool changed = known && (o.inode != file.inode || o.modified_ns != file.modified_ns ||
                                    o.heartbeat_at_ms != r.heartbeat_at_ms);
     if (!known) o.last_change.reset();
     if (changed) o.last_change = now;
-    if (!known || changed || now - o.last_look > 3 * interval) o.silent_since = now;
+    if (!known || changed || now - o.last_look > gap) o.silent_since = now;
     o.inode = file.inode;
     o.epoch = r.writer_epoch;
     o.modified_ns = file.modified_ns;

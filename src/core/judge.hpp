@@ -26,9 +26,10 @@ struct observation {
 };
 
 /// Notes one look at a record in `o`. A change is a beat: another mtime, heartbeat or, under the same epoch, inode
-/// (a writer that beats by renaming). A gap of more than three intervals starts the silence anew: we may have been
-/// stopped together with the owner. Another epoch is another owner, of whom nothing is known yet.
-void observe(observation& o, const record& r, const os::file_facts& file, steady now, milliseconds interval);
+/// (a writer that beats by renaming). A gap starts the silence anew, since we may have been stopped together with the
+/// owner: more than three intervals, and more than our own waits account for. Another epoch is another owner, of whom
+/// nothing is known yet.
+void observe(observation& o, const record& r, const os::file_facts& file, steady now, const options& limits);
 
 /// What is to be judged: `.N.reclaim` is held for moments, `N` for as long as it takes.
 enum class subject : std::uint8_t { lock, token };
@@ -67,7 +68,8 @@ struct verdict {
 /// The table, first row that applies:
 ///
 ///   1  local filesystem, record has a witness    held: alive. Free: dead, or being_reclaimed if byte 1 is held.
-///   2  boot_id and pid_ns recorded, equal ours   the process rule, at once; unknown: row 5
+///   2  boot_id and pid_ns recorded, equal ours   the process rule, at once; unknown: row 5. Of this very process,
+///                                                which does not know it: dead after `stale_after` of silence
 ///   3  no pid_ns; boot id equal, or absent and   process alive: alive; gone: dead after `stale_after` of silence;
 ///      hostname equal                            no start time: alive while its pid is, until row 5 says dead
 ///   4  local filesystem, another boot id         dead after `stale_after` of silence

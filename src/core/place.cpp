@@ -1,7 +1,6 @@
 #include "place.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 
 #include "fslock/error.hpp"
@@ -75,14 +74,21 @@ std::error_code split(const std::filesystem::path& given, lock_name& into) {
 
 std::string place::token_path() const { return beside(*this, token_end); }
 
+std::string place::temp_prefix() const {
+    std::string prefix(".");
+    prefix += lock.name();
+    prefix += temp_mark;
+    return prefix;
+}
+
+/// The stamp is unique in this process; chance tells apart processes that have the same pid in other namespaces.
 std::string place::private_path(os::world& w) const {
-    static std::atomic<std::uint32_t> sequence{0};
     std::string end(temp_mark);
     end += std::to_string(w.self().pid);
     end += '.';
-    end += std::to_string(w.wall_ns());
+    end += std::to_string(w.next_stamp(0));
     end += '.';
-    end += std::to_string(sequence.fetch_add(1, std::memory_order_relaxed));
+    end += std::to_string(w.random());
     return beside(*this, end);
 }
 

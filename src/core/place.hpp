@@ -63,8 +63,11 @@ struct place {
 
     [[nodiscard]] const std::string& path() const noexcept { return lock.full.native(); }
     [[nodiscard]] bool shared() const noexcept { return where->shared(); }
+    [[nodiscard]] os::fs_class kind() const noexcept { return where->facts.kind; }
     [[nodiscard]] std::string token_path() const;
-    /// A name for a record in preparation or removal: `.N.tmp.<pid>.<ns>.<seq>`.
+    /// What the names of its records in preparation begin with: `.N.tmp.`
+    [[nodiscard]] std::string temp_prefix() const;
+    /// A name for a record in preparation or removal: `.N.tmp.<pid>.<nanoseconds>.<chance>`.
     [[nodiscard]] std::string private_path(os::world& w) const;
 };
 

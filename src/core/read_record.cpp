@@ -40,12 +40,9 @@ task<os::result<std::size_t>> read_twice(os::world& w, const os::file& from, buf
 
 }  // namespace
 
-task<read_outcome> read_record_at(os::world& w, const std::string& path, os::access how) {
-    auto opened = co_await w.open(path, how);
-    if (!opened) co_return could_not_open(opened.error());
+task<read_outcome> read_again(os::world& w, const os::file& file) {
     read_outcome out;
-    out.file = std::move(*opened);
-    const auto facts = co_await w.facts(out.file);
+    const auto facts = co_await w.facts(file);
     if (!facts) {
         out.state = reading::unsteady;
         out.error = facts.error();
@@ -55,15 +52,21 @@ task<read_outcome> read_record_at(os::world& w, const std::string& path, os::acc
     out.state = reading::seen;
     if (facts->kind != os::file_kind::regular || facts->size > record_limit) co_return out;
     const auto text = std::make_unique<buffer>();
-    const auto size = co_await read_twice(w, out.file, *text);
+    const auto size = co_await read_twice(w, file, *text);
     if (!size) {
         out.state = reading::unsteady;
         out.error = size.error();
         co_return out;
     }
     out.what = parse({text->data(), *size});
-    // A damaged record has one name. A second name belongs to somebody's data.
-    if (out.what.kind == content::malformed && facts->links > 1) out.what.kind = content::foreign;
+    co_return out;
+}
+
+task<read_outcome> read_record_at(os::world& w, const std::string& path, os::fs_class on, os::access how) {
+    auto opened = co_await w.open(path, how, on);
+    if (!opened) co_return could_not_open(opened.error());
+    auto out = co_await read_again(w, *opened);
+    out.file = std::move(*opened);
     co_return out;
 }
 

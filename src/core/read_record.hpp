@@ -26,7 +26,10 @@ struct read_outcome {
 
 /// Opens `path` without following a link, blocking or changing anything, and reads it twice, since beats are written
 /// in place: content counts only when both reads agree. What is no regular file, or too large, is foreign.
-[[nodiscard]] task<read_outcome> read_record_at(os::world& w, const std::string& path,
+[[nodiscard]] task<read_outcome> read_record_at(os::world& w, const std::string& path, os::fs_class on,
                                                 os::access how = os::access::read);
+
+/// The same once more through `file`, which stays where it is: `read_outcome::file` is empty.
+[[nodiscard]] task<read_outcome> read_again(os::world& w, const os::file& file);
 
 }  // namespace fslock::core

@@ -51,7 +51,7 @@ struct removal_lock {
 /// Step 1: while we have this lock, no other reclaimer is between its check and its removal.
 task<reclaim_outcome> take_removal(contender& c, const std::string& path, const finding& dead,
                                    removal_lock& lock) {
-    auto opened = co_await c.world.open(path, os::access::read_write);
+    auto opened = co_await c.world.open(path, os::access::read_write, c.where.kind());
     if (!opened) {
         const auto error = opened.error();
         if (is(error, EACCES) || is(error, EPERM) || is(error, EROFS)) co_return ended(reclaiming::clear);
@@ -75,24 +75,65 @@ task<std::error_code> give_back(contender& c, removal_lock& lock) {
     co_return error;
 }
 
+/// The kind is not compared: what a user lets us reclaim reads as foreign.
 bool same_record(const read_outcome& now, const evidence& judged) {
-    return now.state == reading::seen && now.facts.same_inode(judged.file) && now.what.kind == judged.kind &&
+    return now.state == reading::seen && now.facts.same_inode(judged.file) &&
            now.what.value.writer_epoch == judged.rec.writer_epoch;
 }
 
+/// Whether a file that was moved aside by mistake could be put back without replacing another: by a hard link, or by
+/// an exclusive rename. Tried on a file of our own, whose second name goes again.
+task<bool> can_put_back(contender& c, const prepared& own) {
+    const auto known = c.where.where->method.load(std::memory_order_relaxed);
+    if (known == publishing::renamed) co_return true;
+    if (known == publishing::created || !own.ready()) co_return false;
+    const auto second = c.where.private_path(c.world);
+    auto error = co_await c.world.link(own.file, own.temp, second);
+    if (error && !own.temp.empty()) {
+        error = co_await c.world.rename_exclusive(own.temp, second);
+        if (!error) error = co_await c.world.rename(second, own.temp);
+        co_return !error;
+    }
+    if (!error) error = co_await c.world.unlink(second);
+    co_return !error;
+}
+
+task<std::error_code> put_back(contender& c, const os::file& file, const std::string& aside,
+                               const std::string& path) {
+    auto error = co_await c.world.link(file, aside, path);
+    if (!error || is(error, EEXIST)) co_return co_await c.world.unlink(aside);
+    error = co_await c.world.rename_exclusive(aside, path);
+    if (is(error, EEXIST)) error = co_await c.world.unlink(aside);
+    co_return error;
+}
+
+/// Where nothing can be put back: compare, and remove on its heels.
+task<reclaim_outcome> compare_and_remove(contender& c, const std::string& path, const evidence& judged) {
+    const auto now = co_await read_record_at(c.world, path, c.where.kind());
+    if (!same_record(now, judged)) co_return ended(reclaiming::changed);
+    const auto error = co_await c.world.unlink(path);
+    if (error) co_return could_not(error);
+    co_return ended(reclaiming::removed);
+}
+
 /// Removes what is at `path` by moving it aside first, so that what is removed is what was compared. A wrong file is
-/// put back, unless somebody has the name by then.
-task<reclaim_outcome> move_aside(contender& c, const std::string& path, const evidence& judged) {
+/// put back, unless somebody has the name by then. `own` is a file of ours in the same directory.
+task<reclaim_outcome> move_aside(contender& c, const std::string& path, const evidence& judged,
+                                 const prepared& own) {
+    const bool reversible = co_await can_put_back(c, own);
+    if (!reversible) co_return co_await compare_and_remove(c, path, judged);
     const auto aside = c.where.private_path(c.world);
     auto error = co_await c.world.rename(path, aside);
     if (error) co_return could_not(error);
-    auto moved = co_await read_record_at(c.world, aside);
-    const bool right = same_record(moved, judged);
-    if (!right) error = co_await c.world.link(moved.file, aside, path);
-    if (!right && error && !is(error, EEXIST)) co_return failure(error);
+    const auto moved = co_await read_record_at(c.world, aside, c.where.kind());
+    if (!same_record(moved, judged)) {
+        error = co_await put_back(c, moved.file, aside, path);
+        if (error) co_return failure(error);
+        co_return ended(reclaiming::changed);
+    }
     error = co_await c.world.unlink(aside);
     if (error && !is(error, ENOENT)) co_return failure(error);
-    co_return ended(right ? reclaiming::removed : reclaiming::changed);
+    co_return ended(reclaiming::removed);
 }
 
 task<bool> token_is_ours(contender& c, const std::string& path, const token& t) {
@@ -100,20 +141,22 @@ task<bool> token_is_ours(contender& c, const std::string& path, const token& t) 
         const auto now = co_await c.world.facts_at(path);
         co_return now && now->same_inode(t.held.facts);
     }
-    const auto now = co_await read_record_at(c.world, path);
+    const auto now = co_await read_record_at(c.world, path, c.where.kind());
     co_return now.state == reading::seen && now.what.value.writer_epoch == t.held.rec.writer_epoch;
 }
 
-options token_options(const options& o) {
+/// A guarded token tells others that its holder has the removal lock as well: they may pass it by when it stands
+/// still (`may_bypass`). Without that lock the token is all there is, and carries no witness.
+options token_options(const options& o, bool removal_is_ours) {
     options t;
     t.heartbeat_interval = o.heartbeat_interval;
-    t.witness = o.witness;
+    t.witness = removal_is_ours ? o.witness : witness::off;
     t.mode = o.mode;
     return t;
 }
 
-task<reclaim_outcome> claim_token(contender& c, const std::string& path, token& t) {
-    const auto o = token_options(c.opts);
+task<reclaim_outcome> claim_token(contender& c, const std::string& path, token& t, bool removal_is_ours) {
+    const auto o = token_options(c.opts, removal_is_ours);
     const auto error = co_await claim(c.world, c.where, path, o, t.held, 0);
     t.ours = !error;
     if (is(error, EEXIST)) co_return ended(reclaiming::blocked);
@@ -122,7 +165,8 @@ task<reclaim_outcome> claim_token(contender& c, const std::string& path, token& 
 }
 
 /// A dead reclaimer's token goes the same way as a dead owner's record, but for a token of its own.
-task<reclaim_outcome> remove_dead_token(contender& c, const std::string& path, const finding& dead) {
+task<reclaim_outcome> remove_dead_token(contender& c, const std::string& path, const finding& dead,
+                                        const token& own) {
     removal_lock lock;
     if (!c.where.shared()) {
         auto taken = co_await take_removal(c, path, dead, lock);
@@ -132,7 +176,7 @@ task<reclaim_outcome> remove_dead_token(contender& c, const std::string& path, c
             co_return taken;
         }
     }
-    const auto out = co_await move_aside(c, path, dead.evidence);
+    const auto out = co_await move_aside(c, path, dead.evidence, own.held);
     (void)co_await give_back(c, lock);
     co_return out;
 }
@@ -160,7 +204,7 @@ task<reclaim_outcome> deal_with_token(contender& c, const std::string& path, con
     if (f.state == reading::unsteady) co_return blocked;
     if (f.judged.what == fate::not_a_lock) co_return failure(errc::not_a_lock_file);
     if (f.judged.what == fate::dead) {
-        auto out = co_await remove_dead_token(c, path, f);
+        auto out = co_await remove_dead_token(c, path, f, t);
         if (out.state == reclaiming::removed) out.state = reclaiming::clear;
         co_return out;
     }
@@ -179,13 +223,13 @@ task<reclaim_outcome> remove_judged(contender& c, const finding& dead, const rem
                           again.evidence.file.same_inode(was.file) &&
                           again.evidence.rec.writer_epoch == was.rec.writer_epoch;
         if (!same) co_return ended(reclaiming::changed);
-        co_return co_await move_aside(c, path, was);
+        co_return co_await move_aside(c, path, was, c.mine);
     }
     // The judged file is open, so its inode number is not used again: same number, same file.
     const auto now = co_await c.world.facts_at(path);
     if (!now) co_return could_not(now.error());
     if (!now->same_inode(dead.evidence.file)) co_return ended(reclaiming::changed);
-    const auto again = co_await judge_again(c.world, dead, c.opts, lock.held());
+    const auto again = co_await judge_again(c.world, c.where, dead, c.opts, c.seen.lock, c.mine, lock.held());
     if (again.what != fate::dead) co_return ended(reclaiming::busy);
     const auto error = co_await c.world.unlink(path);
     if (error) co_return could_not(error);
@@ -200,7 +244,7 @@ milliseconds settle_time(os::fs_class filesystem) noexcept {
 
 task<reclaim_outcome> take_token(contender& c, token& t, bool removal_is_ours) {
     const auto path = c.where.token_path();
-    auto out = co_await claim_token(c, path, t);
+    auto out = co_await claim_token(c, path, t, removal_is_ours);
     bool takeover = false;
     if (out.state == reclaiming::blocked) {
         bool bypass = false;
@@ -208,14 +252,14 @@ task<reclaim_outcome> take_token(contender& c, token& t, bool removal_is_ours) {
         if (bypass) co_return ended(reclaiming::clear);
         if (out.state != reclaiming::clear) {
             if (out.state == reclaiming::changed) out.state = reclaiming::blocked;
-            (void)co_await discard(c.world, t.held);
+            (void)co_await discard(c.world, c.where, t.held);
             co_return out;
         }
         takeover = true;
-        out = co_await claim_token(c, path, t);
+        out = co_await claim_token(c, path, t, removal_is_ours);
     }
     if (!t.ours) {
-        (void)co_await discard(c.world, t.held);
+        (void)co_await discard(c.world, c.where, t.held);
         co_return out;
     }
     c.seen.token_busy_since.reset();
@@ -238,9 +282,8 @@ task<std::error_code> drop_token(contender& c, token& t) {
         }
         if (here) error = co_await c.world.unlink(path);
         t.ours = false;
-        if (t.held.rec.guard == witness_kind::none) c.world.forget_epoch(t.held.rec.writer_epoch);
     }
-    (void)co_await discard(c.world, t.held);
+    (void)co_await discard(c.world, c.where, t.held);
     co_return error;
 }
 

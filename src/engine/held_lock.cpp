@@ -86,19 +86,43 @@ bool held_lock::verify(error_code& ec) {
     return out.now == core::standing::ours;
 }
 
+error_code held_lock::remove() noexcept {
+    const std::lock_guard lock(on_disk_mutex_);
+    blocking_sleeper sleeper;
+    optional_reporter nobody({});
+    core::contender c(os::this_world(), on_disk_.where(), opts_, sleeper, nobody, entry().seen);
+    return core::run_to_end(on_disk_.release(c));
+}
+
 error_code held_lock::release() noexcept {
     if (inherited() || released_.exchange(true)) return {};
     home_->unhold(*this);
-    error_code ec;
-    {
-        const std::lock_guard lock(on_disk_mutex_);
-        blocking_sleeper sleeper;
-        optional_reporter nobody({});
-        core::contender c(os::this_world(), on_disk_.where(), opts_, sleeper, nobody, entry().seen);
-        ec = core::run_to_end(on_disk_.release(c));
+    const auto ec = remove();
+    if (ec && ec != errc::lost && !on_disk_.guarded()) {
+        keep_trying();
+    } else {
+        turn_.pass_on();
     }
-    turn_.pass_on();
     return ec;
+}
+
+/// A record without a witness that could not be removed looks alive for as long as this process lives. The turn
+/// stays here meanwhile: we are still the owner.
+void held_lock::keep_trying() noexcept {
+    const auto job = [self = shared_from_this()] {
+        auto pause = std::chrono::milliseconds(100);
+        for (int tries = 0; tries < 10; ++tries, pause *= 2) {
+            std::this_thread::sleep_for(pause);
+            const auto ec = self->remove();
+            if (!ec || ec == errc::lost) break;
+        }
+        self->turn_.pass_on();
+    };
+    try {
+        pool::instance().submit("release " + path().native(), job);
+    } catch (...) {
+        turn_.pass_on();  // no thread to be had
+    }
 }
 
 void held_lock::let_go() noexcept {

@@ -44,6 +44,8 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
 
  private:
     [[nodiscard]] bool note(const core::standing_outcome& out);
+    [[nodiscard]] error_code remove() noexcept;
+    void keep_trying() noexcept;
     void report(event_kind kind, std::error_code error, std::uint64_t count = 0);
 
     const std::shared_ptr<registry> home_;

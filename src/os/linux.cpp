@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -89,15 +88,9 @@ bool has_time_offset() {
     return offsets.find_first_of("123456789") != std::string::npos;
 }
 
-/// Whether start times read here can be compared with others.
-bool start_times_count() {
-    static std::atomic<int> known_for{0};
-    const int pid = ::getpid();
-    if (known_for == pid) return true;
-    if (!proc_is_of_our_namespace(pid) || has_time_offset()) return false;
-    known_for = pid;
-    return true;
-}
+/// Whether start times read here can be compared with others. Asked anew each time: a child may be in other
+/// namespaces and have the pid of its parent.
+bool start_times_count() { return proc_is_of_our_namespace(::getpid()) && !has_time_offset(); }
 
 std::optional<std::uint64_t> start_time_of(int pid) {
     if (!start_times_count()) return {};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <random>
 
 #include "filesystem_class.hpp"
@@ -42,6 +43,12 @@ file_facts facts_from(const struct stat& s) {
     return f;
 }
 
+/// A stamp that somebody wrote into a record may be anything: only what a clock could say counts.
+std::int64_t honoured(std::int64_t floor) {
+    constexpr std::int64_t latest = 8'000'000'000'000'000'000;  // the year 2223
+    return floor < latest ? floor : 0;
+}
+
 lock_state flock_state(int n) {
     if (n == 0) return lock_state::free;
     return errno == EWOULDBLOCK ? lock_state::held : lock_state::unknown;
@@ -54,19 +61,6 @@ lock_state probe_flock(int fd) {
     return state;
 }
 
-/// `fd` was just opened with `mode`; the umask may have taken bits away.
-result<new_file> finish_new_file(world& w, int fd, unsigned mode) {
-    if (fd < 0) return last_error();
-    new_file made;
-    made.file = file(w, fd);
-    struct stat facts {};
-    if (::fstat(fd, &facts) != 0) return last_error();
-    if ((facts.st_mode & 07777) != mode && retry([&] { return ::fchmod(fd, static_cast<mode_t>(mode)); }) != 0)
-        return last_error();
-    made.facts = facts_from(facts);
-    return made;
-}
-
 result<file_facts> stat_directory(const std::string& path) {
     struct stat s {};
     if (retry([&] { return ::stat(path.c_str(), &s); }) != 0) return last_error();
@@ -76,29 +70,25 @@ result<file_facts> stat_directory(const std::string& path) {
 
 class posix_world final : public world {
  public:
-    call<result<new_file>> create_unnamed(const std::string& directory, unsigned mode) override {
-        const int fd = process_.open([&] { return system::open_unnamed(directory.c_str(), mode); });
-        return finish_new_file(*this, fd, mode);
+    call<result<new_file>> create_unnamed(const std::string& directory, unsigned mode, fs_class on) override {
+        return finish_new_file(open_file(on, [&] { return system::open_unnamed(directory.c_str(), mode); }), mode);
     }
 
-    call<result<new_file>> create(const std::string& path, unsigned mode) override {
+    call<result<new_file>> create(const std::string& path, unsigned mode, fs_class on) override {
         constexpr int flags = O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-        const int fd = process_.open([&] { return retry([&] { return ::open(path.c_str(), flags, mode); }); });
-        return finish_new_file(*this, fd, mode);
+        return finish_new_file(open_file(on, [&] { return ::open(path.c_str(), flags, mode); }), mode);
     }
 
-    call<result<file>> open(const std::string& path, access how) override {
+    call<result<file>> open(const std::string& path, access how, fs_class on) override {
         const int flags = (how == access::read ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-        const int fd = process_.open([&] { return retry([&] { return ::open(path.c_str(), flags); }); });
-        if (fd < 0) return last_error();
-        return file(*this, fd);
+        return open_file(on, [&] { return ::open(path.c_str(), flags); });
     }
 
     call<result<std::size_t>> read(const file& from, std::span<char> into) override {
         std::size_t got = 0;
         while (got < into.size()) {
             const auto n = retry([&] {
-                return ::pread(from.handle(), into.data() + got, into.size() - got, static_cast<off_t>(got));
+                return ::pread(fd_of(from), into.data() + got, into.size() - got, static_cast<off_t>(got));
             });
             if (n < 0) return last_error();
             if (n == 0) break;
@@ -108,7 +98,7 @@ class posix_world final : public world {
     }
 
     call<std::error_code> write(const file& to, std::string_view data) override {
-        const auto n = retry([&] { return ::pwrite(to.handle(), data.data(), data.size(), 0); });
+        const auto n = retry([&] { return ::pwrite(fd_of(to), data.data(), data.size(), 0); });
         if (n < 0) return last_error();
         const bool whole = static_cast<std::size_t>(n) == data.size();
         return whole ? std::error_code() : std::error_code(ENOSPC, std::system_category());
@@ -116,7 +106,7 @@ class posix_world final : public world {
 
     call<result<file_facts>> facts(const file& of) override {
         struct stat s {};
-        if (::fstat(of.handle(), &s) != 0) return last_error();
+        if (::fstat(fd_of(of), &s) != 0) return last_error();
         return facts_from(s);
     }
 
@@ -127,14 +117,14 @@ class posix_world final : public world {
     }
 
     call<result<std::int64_t>> touch(const file& of) override {
-        if (retry([&] { return ::futimens(of.handle(), nullptr); }) != 0) return last_error();
+        if (retry([&] { return ::futimens(fd_of(of), nullptr); }) != 0) return last_error();
         struct stat s {};
-        if (::fstat(of.handle(), &s) != 0) return last_error();
+        if (::fstat(fd_of(of), &s) != 0) return last_error();
         return facts_from(s).modified_ns;
     }
 
     call<std::error_code> sync(const file& of) override {
-        return outcome(retry([&] { return ::fsync(of.handle()); }));
+        return outcome(retry([&] { return ::fsync(fd_of(of)); }));
     }
 
     call<std::error_code> sync_directory(const std::string& directory) override {
@@ -148,7 +138,7 @@ class posix_world final : public world {
     }
 
     call<std::error_code> link(const file& of, const std::string& from, const std::string& to) override {
-        if (from.empty()) return system::link_unnamed(of.handle(), to.c_str());
+        if (from.empty()) return system::link_unnamed(fd_of(of), to.c_str());
         return outcome(retry([&] { return ::link(from.c_str(), to.c_str()); }));
     }
 
@@ -162,6 +152,16 @@ class posix_world final : public world {
 
     call<std::error_code> unlink(const std::string& path) override {
         return outcome(retry([&] { return ::unlink(path.c_str()); }));
+    }
+
+    call<bool> has_name(const std::string& directory, const std::string& prefix, const file_facts& of) override {
+        std::error_code error;
+        for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+            if (!at->path().filename().native().starts_with(prefix)) continue;
+            struct stat s {};
+            if (::lstat(at->path().c_str(), &s) == 0 && facts_from(s).same_inode(of)) return true;
+        }
+        return false;
     }
 
     call<result<file_facts>> directory(const std::string& path) override { return stat_directory(path); }
@@ -192,18 +192,18 @@ class posix_world final : public world {
     }
 
     call<lock_state> lock(const file& on, lock_byte which, witness_kind how) override {
-        if (how == witness_kind::ofd) return system::lock_byte_of(on.handle(), which);
-        return flock_state(retry([&] { return ::flock(on.handle(), LOCK_EX | LOCK_NB); }));
+        if (how == witness_kind::ofd) return system::lock_byte_of(fd_of(on), which);
+        return flock_state(retry([&] { return ::flock(fd_of(on), LOCK_EX | LOCK_NB); }));
     }
 
     call<std::error_code> unlock(const file& on, lock_byte which, witness_kind how) override {
-        if (how == witness_kind::ofd) return system::unlock_byte_of(on.handle(), which);
-        return outcome(retry([&] { return ::flock(on.handle(), LOCK_UN); }));
+        if (how == witness_kind::ofd) return system::unlock_byte_of(fd_of(on), which);
+        return outcome(retry([&] { return ::flock(fd_of(on), LOCK_UN); }));
     }
 
     call<lock_state> probe(const file& on, lock_byte which, witness_kind how) override {
-        if (how == witness_kind::ofd) return system::probe_byte_of(on.handle(), which);
-        return probe_flock(on.handle());
+        if (how == witness_kind::ofd) return system::probe_byte_of(fd_of(on), which);
+        return probe_flock(fd_of(on));
     }
 
     const identity& self() override { return process_.self(); }
@@ -221,7 +221,7 @@ class posix_world final : public world {
     std::int64_t next_stamp(std::int64_t floor) override {
         auto last = last_stamp_.load();
         for (;;) {
-            const auto next = std::max({wall_ns(), last + 1, floor + 1});
+            const auto next = std::max({wall_ns(), last + 1, honoured(floor) + 1});
             if (last_stamp_.compare_exchange_weak(last, next)) return next;
         }
     }
@@ -231,13 +231,41 @@ class posix_world final : public world {
         return static_cast<std::uint32_t>(source());
     }
 
-    void remember_epoch(const std::string& epoch) override { process_.remember_epoch(epoch); }
-    void forget_epoch(const std::string& epoch) override { process_.forget_epoch(epoch); }
-    bool knows_epoch(const std::string& epoch) override { return process_.knows_epoch(epoch); }
+    void remember_epoch(std::int64_t stamp) override { process_.remember_epoch(stamp); }
+    void forget_epoch(std::int64_t stamp) override { process_.forget_epoch(stamp); }
+    bool knows_epoch(std::int64_t stamp) override { return process_.knows_epoch(stamp); }
 
-    void close(int handle) noexcept override { process_.close(handle); }
+    void close(int handle, unsigned generation) noexcept override { process_.close(handle, generation); }
 
  private:
+    /// A file on a shared filesystem is never locked, and opening it may hang: outside of the critical section.
+    template <class Open>
+    result<file> open_file(fs_class on, Open f) {
+        const auto generation = process_.generation();
+        const auto opening = [&] { return retry(f); };
+        const int fd = on == fs_class::local ? process_.open(opening) : opening();
+        if (fd < 0) return last_error();
+        return file(*this, fd, generation);
+    }
+
+    /// The umask may have taken bits away. Where the mode cannot be set, the filesystem has no modes.
+    static result<new_file> finish_new_file(result<file> opened, unsigned mode) {
+        if (!opened) return opened.error();
+        new_file made;
+        made.file = std::move(*opened);
+        struct stat facts {};
+        if (::fstat(made.file.handle(), &facts) != 0) return last_error();
+        if ((facts.st_mode & 07777) != mode)
+            (void)retry([&] { return ::fchmod(made.file.handle(), static_cast<mode_t>(mode)); });
+        made.facts = facts_from(facts);
+        return made;
+    }
+
+    /// Of a file that was inherited through a fork nothing is left but its number: EBADF.
+    [[nodiscard]] int fd_of(const file& f) const noexcept {
+        return f.generation() == process_.generation() ? f.handle() : -1;
+    }
+
     process_state& process_ = process_state::instance();
     std::atomic<std::int64_t> last_stamp_{0};
 };

@@ -35,13 +35,16 @@ void process_state::note(int fd) {
     ++count_;
 }
 
-void process_state::close(int fd) noexcept {
-    const std::lock_guard lock(mutex_);
+void process_state::close(int fd, unsigned generation) noexcept {
+    std::unique_lock lock(mutex_);
+    if (generation != generation_) return;  // closed when this child began; the number may be somebody else's by now
     const auto index = static_cast<std::size_t>(fd);
-    // A descriptor that is not noted was inherited by this child and is closed already.
-    if (index >= noted_.size() || !noted_[index]) return;
-    noted_[index] = false;
-    --count_;
+    if (index < noted_.size() && noted_[index]) {
+        noted_[index] = false;
+        --count_;
+    } else {
+        lock.unlock();  // on a shared filesystem: closing may hang
+    }
     (void)::close(fd);
 }
 
@@ -50,19 +53,19 @@ std::size_t process_state::open_descriptors() {
     return count_;
 }
 
-void process_state::remember_epoch(const std::string& epoch) {
+void process_state::remember_epoch(std::int64_t stamp) {
     const std::lock_guard lock(mutex_);
-    epochs_.insert(epoch);
+    epochs_.insert(stamp);
 }
 
-void process_state::forget_epoch(const std::string& epoch) {
+void process_state::forget_epoch(std::int64_t stamp) {
     const std::lock_guard lock(mutex_);
-    epochs_.erase(epoch);
+    epochs_.erase(stamp);
 }
 
-bool process_state::knows_epoch(const std::string& epoch) {
+bool process_state::knows_epoch(std::int64_t stamp) {
     const std::lock_guard lock(mutex_);
-    return epochs_.contains(epoch);
+    return epochs_.contains(stamp);
 }
 
 const identity& process_state::self() {

@@ -3,8 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
-#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -14,7 +14,8 @@ namespace fslock::os {
 
 /// Descriptors of records, the epochs owned without a witness, and who we are.
 ///
-/// Every descriptor that may ever be locked is opened and noted in one critical section, which fork waits for: the
+/// Every descriptor that may ever be locked is opened and noted in one critical section, which fork waits for (files
+/// on shared filesystems are never locked, and opening one may hang: they are not noted): the
 /// child closes them all, because a kernel lock lives for as long as any copy of its descriptor, and a child that
 /// only sleeps would keep its dead parent's locks alive. `_Fork`, `vfork` and raw `clone` run no handlers
 /// (fork(2), pthread_atfork(3)): they are not covered.
@@ -30,12 +31,13 @@ class process_state {
         if (fd >= 0) note(fd);
         return fd;
     }
-    void close(int fd) noexcept;
+    /// Closes what was opened in this generation, noted or not.
+    void close(int fd, unsigned generation) noexcept;
     [[nodiscard]] std::size_t open_descriptors();
 
-    void remember_epoch(const std::string& epoch);
-    void forget_epoch(const std::string& epoch);
-    [[nodiscard]] bool knows_epoch(const std::string& epoch);
+    void remember_epoch(std::int64_t stamp);
+    void forget_epoch(std::int64_t stamp);
+    [[nodiscard]] bool knows_epoch(std::int64_t stamp);
 
     [[nodiscard]] const identity& self();
 
@@ -50,7 +52,7 @@ class process_state {
     std::mutex mutex_;
     std::vector<bool> noted_;
     std::size_t count_ = 0;
-    std::unordered_set<std::string> epochs_;
+    std::unordered_set<std::int64_t> epochs_;  ///< by their stamps, which are unique in this process
     std::atomic<const identity*> self_{nullptr};  // never freed: references to it may be anywhere
     std::atomic<unsigned> generation_{0};
 };

@@ -26,14 +26,18 @@ class world;
 class file {
  public:
     file() noexcept = default;
-    file(world& owner, int handle) noexcept : world_(&owner), handle_(handle) {}
+    file(world& owner, int handle, unsigned generation) noexcept
+        : world_(&owner), handle_(handle), generation_(generation) {}
     file(file&& other) noexcept
-        : world_(std::exchange(other.world_, nullptr)), handle_(std::exchange(other.handle_, -1)) {}
+        : world_(std::exchange(other.world_, nullptr)),
+          handle_(std::exchange(other.handle_, -1)),
+          generation_(other.generation_) {}
     file& operator=(file&& other) noexcept {
         if (this != &other) {
             close();
             world_ = std::exchange(other.world_, nullptr);
             handle_ = std::exchange(other.handle_, -1);
+            generation_ = other.generation_;
         }
         return *this;
     }
@@ -41,11 +45,15 @@ class file {
 
     explicit operator bool() const noexcept { return world_ != nullptr; }
     [[nodiscard]] int handle() const noexcept { return handle_; }
+    /// Which child of a fork, or the first process, it was opened in. In another one the number means nothing: the
+    /// descriptor was closed, and may have been given to something else.
+    [[nodiscard]] unsigned generation() const noexcept { return generation_; }
     void close() noexcept;
 
  private:
     world* world_ = nullptr;
     int handle_ = -1;
+    unsigned generation_ = 0;
 };
 
 enum class file_kind : std::uint8_t { regular, directory, symlink, other };
@@ -121,13 +129,14 @@ class world {
 
     virtual ~world() = default;
 
-    // -- files; paths are absolute, symbolic links at the last component are never followed --------------------
+    // -- files; paths are absolute, symbolic links at the last component are never followed. `on` is the class of
+    //    the filesystem: only files on a local one may be locked -------------------------------------------------
     /// A file without a name in `directory`; EOPNOTSUPP where the system or the filesystem has none.
-    virtual call<result<new_file>> create_unnamed(const std::string& directory, unsigned mode) = 0;
+    virtual call<result<new_file>> create_unnamed(const std::string& directory, unsigned mode, fs_class on) = 0;
     /// A new file at `path`; EEXIST when there is anything already.
-    virtual call<result<new_file>> create(const std::string& path, unsigned mode) = 0;
+    virtual call<result<new_file>> create(const std::string& path, unsigned mode, fs_class on) = 0;
     /// Never blocks, also not on a FIFO or a device. ELOOP for a symbolic link.
-    virtual call<result<file>> open(const std::string& path, access how) = 0;
+    virtual call<result<file>> open(const std::string& path, access how, fs_class on) = 0;
     virtual call<result<std::size_t>> read(const file& from, std::span<char> into) = 0;  ///< from offset 0
     /// All of `data` at offset 0 in one write; a short write is an error.
     virtual call<std::error_code> write(const file& to, std::string_view data) = 0;
@@ -144,6 +153,8 @@ class world {
     /// Renames to a name that only the caller knows.
     virtual call<std::error_code> rename(const std::string& from, const std::string& to) = 0;
     virtual call<std::error_code> unlink(const std::string& path) = 0;
+    /// Whether `directory` has a name that begins with `prefix` for the file `of`.
+    virtual call<bool> has_name(const std::string& directory, const std::string& prefix, const file_facts& of) = 0;
     /// The directory itself: the one call here that follows a symbolic link. ENOTDIR for anything else.
     virtual call<result<file_facts>> directory(const std::string& path) = 0;
     /// The same, and the class of its filesystem.
@@ -172,16 +183,17 @@ class world {
     [[nodiscard]] virtual std::int64_t next_stamp(std::int64_t floor) = 0;
     [[nodiscard]] virtual std::uint32_t random() = 0;
 
-    // -- what this process owns without a witness -------------------------------------------------------------
-    virtual void remember_epoch(const std::string& epoch) = 0;
-    virtual void forget_epoch(const std::string& epoch) = 0;
-    [[nodiscard]] virtual bool knows_epoch(const std::string& epoch) = 0;
+    // -- what this process owns, or is about to ---------------------------------------------------------------
+    /// By the stamp of the epoch, as `next_stamp` gave it.
+    virtual void remember_epoch(std::int64_t stamp) = 0;
+    virtual void forget_epoch(std::int64_t stamp) = 0;
+    [[nodiscard]] virtual bool knows_epoch(std::int64_t stamp) = 0;
 
-    virtual void close(int handle) noexcept = 0;
+    virtual void close(int handle, unsigned generation) noexcept = 0;
 };
 
 inline void file::close() noexcept {
-    if (world_ != nullptr) std::exchange(world_, nullptr)->close(std::exchange(handle_, -1));
+    if (world_ != nullptr) std::exchange(world_, nullptr)->close(std::exchange(handle_, -1), generation_);
 }
 
 }  // namespace fslock::os

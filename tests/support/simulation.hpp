@@ -1,0 +1,157 @@
+// A directory in memory, and processes that meet in it: every call that others can see waits until the test lets it
+// happen, so that a test decides about every interleaving, and about who dies when.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/contender.hpp"
+#include "os/world.hpp"
+
+namespace support {
+
+namespace os = fslock::os;
+
+class sim_process;
+
+/// A running digest of numbers.
+struct digest {
+    std::uint64_t value = 1469598103934665603ULL;
+    void add(std::uint64_t n) noexcept {
+        value = (value ^ n) * 1099511628211ULL;
+        value ^= value >> 29;
+    }
+};
+
+/// What all processes share. Inode numbers are used again at once, as by the worst of filesystems.
+struct sim_kernel {
+    struct inode {
+        std::string content;
+        std::uint64_t content_hash = 0;
+        std::int64_t modified_ns = 0;
+        int open = 0;  ///< descriptors, in all processes
+        os::file_kind kind = os::file_kind::regular;
+        std::map<os::lock_byte, std::pair<const sim_process*, int>> locks;  ///< by process and descriptor
+    };
+
+    std::map<std::string, int> names;
+    std::map<int, inode> inodes;
+    std::int64_t clock_ns = 1'700'000'000'000'000'000;
+    std::set<int> dead_pids;
+    /// Whether sleeping takes time. While the clock stands still, states that differ in nothing but the time are one.
+    bool clock_runs = false;
+    bool unnamed_files = true;
+    bool hard_links = true;
+    /// Whether a record that can be seen may still be written: only then is reading it a step of its own.
+    bool records_change = false;
+
+    /// A file that was there before.
+    int put(const std::string& path, const std::string& content, std::int64_t age_ns);
+    [[nodiscard]] int links_to(int inode) const;
+    int make_inode();
+    void drop_if_unused(int inode);
+    /// All that a process could find out, as a number.
+    [[nodiscard]] std::uint64_t state() const;
+};
+
+/// One process with one coroutine in it.
+class sim_process final : public os::world, public fslock::core::sleeper, private os::suspension {
+ public:
+    sim_process(sim_kernel& kernel, int pid);
+    ~sim_process() override { die(); }
+
+    /// Whether its coroutine waits for a call to happen.
+    [[nodiscard]] bool waits() const noexcept { return static_cast<bool>(waiting_); }
+    /// Lets the call happen and runs on to the next.
+    void step();
+    /// SIGKILL: its descriptors and locks are gone; it does nothing any more.
+    void die();
+    [[nodiscard]] int pid() const noexcept { return self_.pid; }
+    [[nodiscard]] bool dead() const noexcept { return dead_; }
+    /// How often it still sleeps; then its waits are cancelled. Without a limit there would be no end of schedules.
+    int patience = 3;
+    /// All that it was told so far, as a number: equal numbers, equal coroutines.
+    [[nodiscard]] std::uint64_t history() const noexcept { return history_.value; }
+    /// What it is about to do.
+    [[nodiscard]] const std::string& next() const noexcept { return next_; }
+
+    // -- sleeper
+    os::call<fslock::core::wake> sleep(steady until) override;
+    os::call<fslock::core::wake> wait_for_change(steady until, const os::file_facts& watched) override;
+
+    // -- world
+    os::call<os::result<os::new_file>> create_unnamed(const std::string& directory, unsigned mode, os::fs_class) override;
+    os::call<os::result<os::new_file>> create(const std::string& path, unsigned mode, os::fs_class) override;
+    os::call<os::result<os::file>> open(const std::string& path, os::access how, os::fs_class) override;
+    os::call<os::result<std::size_t>> read(const os::file& from, std::span<char> into) override;
+    os::call<std::error_code> write(const os::file& to, std::string_view data) override;
+    os::call<os::result<os::file_facts>> facts(const os::file& of) override;
+    os::call<os::result<os::file_facts>> facts_at(const std::string& path) override;
+    os::call<os::result<std::int64_t>> touch(const os::file& of) override;
+    os::call<std::error_code> sync(const os::file&) override { return std::error_code(); }
+    os::call<std::error_code> sync_directory(const std::string&) override { return std::error_code(); }
+    os::call<std::error_code> link(const os::file& of, const std::string& from, const std::string& to) override;
+    os::call<std::error_code> rename_exclusive(const std::string& from, const std::string& to) override;
+    os::call<std::error_code> rename(const std::string& from, const std::string& to) override;
+    os::call<std::error_code> unlink(const std::string& path) override;
+    os::call<os::result<os::file_facts>> directory(const std::string& path) override;
+    os::call<os::result<os::directory_facts>> classify(const std::string& path) override;
+    os::witness_kind system_witness() override { return os::witness_kind::ofd; }
+    os::witness_kind new_witness() override { return os::witness_kind::ofd; }
+    os::call<os::lock_state> lock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
+    os::call<std::error_code> unlock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
+    os::call<os::lock_state> probe(const os::file& on, os::lock_byte which, os::witness_kind how) override;
+    const os::identity& self() override { return self_; }
+    os::call<os::process_facts> process(int pid) override;
+    steady now() override { return steady(std::chrono::nanoseconds(kernel_.clock_ns)); }
+    std::int64_t wall_ns() override { return kernel_.clock_ns; }
+    std::int64_t next_stamp(std::int64_t floor) override;
+    std::uint32_t random() override { return 0; }
+    os::call<bool> has_name(const std::string& directory, const std::string& prefix, const os::file_facts& of) override;
+    void remember_epoch(std::int64_t stamp) override { epochs_.insert(stamp); }
+    void forget_epoch(std::int64_t stamp) override { epochs_.erase(stamp); }
+    bool knows_epoch(std::int64_t stamp) override { return epochs_.contains(stamp); }
+    void close(int handle, unsigned generation) noexcept override;
+
+ private:
+    template <class T, class F>
+    os::call<T> visible(std::string what, F f);
+    void suspended(std::coroutine_handle<> waiting, void* slot) override;
+    [[nodiscard]] int inode_of(const os::file& f) const { return handles_.at(f.handle()); }
+    [[nodiscard]] os::file_facts facts_of(int inode) const;
+    [[nodiscard]] bool is_private(const os::file& f) const;
+    os::file open_inode(int inode);
+    void note(std::uint64_t heard) noexcept;
+    void note(const std::error_code& e) noexcept { note(static_cast<std::uint64_t>(e.value()) + 1); }
+    void note(os::lock_state s) noexcept { note(static_cast<std::uint64_t>(s)); }
+    void note(fslock::core::wake w) noexcept { note(static_cast<std::uint64_t>(w)); }
+    void note(const os::file_facts& f) noexcept;
+    void note(bool b) noexcept { note(static_cast<std::uint64_t>(b)); }
+    void note(const os::process_facts& p) noexcept { note(static_cast<std::uint64_t>(p.life)); }
+    void note(const os::file& f) noexcept { note(static_cast<std::uint64_t>(f.handle())); }
+    void note(const os::new_file& f) noexcept { note(f.facts); }
+    template <class T>
+    void note(const os::result<T>& r) noexcept {
+        note(r.error());
+        if (r) note(*r);
+    }
+
+    sim_kernel& kernel_;
+    os::identity self_;
+    std::map<int, int> handles_;  ///< to inodes
+    std::set<std::int64_t> epochs_;
+    std::function<void(void*)> todo_;
+    std::coroutine_handle<> waiting_;
+    void* slot_ = nullptr;
+    std::string next_;
+    digest history_;
+    std::int64_t last_stamp_ = 0;
+    bool dead_ = false;
+};
+
+}  // namespace support
