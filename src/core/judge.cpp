@@ -28,7 +28,7 @@ milliseconds since(steady then, steady now) {
 milliseconds silence_of(const evidence& e) {
     const auto watched = since(e.seen.silent_since, e.now);
     if (!e.filesystem_now_ns) return watched;
-    return std::max(watched, milliseconds{(*e.filesystem_now_ns - e.file.modified_ns) / 1'000'000});
+    return std::max(watched, milliseconds{*e.filesystem_now_ns / 1'000'000 - e.file.modified_ns / 1'000'000});
 }
 
 /// Dead once the record was silent for `limit`; until then unknown.
@@ -142,7 +142,8 @@ verdict decide(const evidence& e, const os::identity& self, const options& limit
     }
     const auto pace = interval_of(e.rec);
     auto v = e.kind == content::record ? judge_record(e, self, pace, limits) : judge_malformed(e, limits);
-    if (e.what == subject::token && v.what != fate::dead && silence_of(e) > token_dead_after)
+    if (e.what == subject::token && v.what != fate::dead && e.witness != lock_state::held &&
+        silence_of(e) > token_dead_after)
         v = dead(proof::silent);
     return veto(v, e, pace);
 }
