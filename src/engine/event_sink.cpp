@@ -15,15 +15,7 @@ void event_sink::push(event e) {
 }
 
 void event_sink::post_delivery() {
-    const auto home = home_.lock();
-    if (!home) return;
-    asio::any_io_executor executor;
-    {
-        const std::lock_guard lock(mutex_);
-        if (closed_) return;
-        executor = executor_;
-    }
-    home->post_while_open(executor, [self = shared_from_this()] { self->deliver(); });
+    if (const auto home = home_.lock()) home->post_delivery(shared_from_this());
 }
 
 void event_sink::deliver() noexcept {

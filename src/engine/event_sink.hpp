@@ -24,12 +24,15 @@ class event_sink : public std::enable_shared_from_this<event_sink> {
           told_(std::make_shared<const std::function<void(const event&)>>(std::move(told))) {}
 
     void push(event e);
+    /// The next report; by the registry, on the executor.
+    void deliver() noexcept;
+    /// Unchanged until `close`, which comes after the registry stopped posting.
+    [[nodiscard]] const asio::any_io_executor& executor() const noexcept { return executor_; }
     /// Lets go of the executor and of the user's function; later reports are dropped.
     void close();
 
  private:
     void post_delivery();
-    void deliver() noexcept;
 
     const std::weak_ptr<registry> home_;
     std::mutex mutex_;

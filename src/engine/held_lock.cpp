@@ -35,6 +35,8 @@ held_lock::held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_
       generation_(os::fork_generation()),
       on_disk_(std::move(on_disk)) {}
 
+held_lock::~held_lock() { home_->unhold(*this); }
+
 bool held_lock::inherited() const noexcept { return generation_ != os::fork_generation(); }
 
 void held_lock::report(event_kind kind, std::error_code error, std::uint64_t count) {

@@ -17,7 +17,7 @@ namespace fslock::engine {
 class held_lock final : public due_item, public std::enable_shared_from_this<held_lock> {
  public:
     held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, options o, optional_reporter told);
-    ~held_lock() = default;
+    ~held_lock();
 
     [[nodiscard]] const std::filesystem::path& path() const noexcept { return on_disk_.where().lock.full; }
     [[nodiscard]] const std::string& epoch() const noexcept { return on_disk_.rec().writer_epoch; }
@@ -26,6 +26,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     [[nodiscard]] std::chrono::milliseconds interval() const noexcept { return opts_.heartbeat_interval; }
     [[nodiscard]] path_entry& entry() const noexcept { return turn_.entry(); }
     [[nodiscard]] const std::shared_ptr<event_sink>& sink() const noexcept { return told_.sink(); }
+    [[nodiscard]] bool has_turn() const noexcept { return static_cast<bool>(turn_); }
     [[nodiscard]] bool lost() const noexcept { return lost_; }
     /// Whether its calls may hang: then they are made on the pool.
     [[nodiscard]] bool slow() const noexcept { return on_disk_.where().shared(); }

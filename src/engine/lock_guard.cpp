@@ -48,10 +48,14 @@ void detail::start_release(std::shared_ptr<engine::held_lock> lock, completion_p
         done.release()->complete({});
         return;
     }
-    const auto& held = *lock;
-    run_step(held, [lock = std::move(lock), done = std::move(done)]() mutable {
-        done.release()->complete(lock->release());
-    });
+    auto state = std::make_shared<std::pair<std::shared_ptr<engine::held_lock>, completion_ptr<error_code>>>(
+        lock, std::move(done));
+    const auto step = [state] { state->second.release()->complete(state->first->release()); };
+    try {
+        run_step(*lock, step);
+    } catch (...) {
+        step();  // no thread to be had
+    }
 }
 
 lock_guard& lock_guard::operator=(lock_guard&& other) noexcept {

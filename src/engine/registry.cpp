@@ -19,6 +19,7 @@ struct path_key_view {
 
 namespace {
 
+constexpr auto grace_of_slow_calls = std::chrono::seconds(1);
 constexpr auto forget_sightings_after = std::chrono::minutes(15);
 
 std::size_t hash_of(std::uint64_t device, std::uint64_t inode, std::string_view name) noexcept {
@@ -69,7 +70,10 @@ void turn::pass_on() noexcept {
     home->pass_on(*std::exchange(entry_, nullptr));
 }
 
-registry::registry(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+registry::registry(asio::any_io_executor executor)
+    : generation_(os::fork_generation()), executor_(std::move(executor)) {}
+
+bool registry::inherited() const noexcept { return generation_ != os::fork_generation(); }
 
 asio::any_io_executor registry::executor() const {
     const std::lock_guard lock(mutex_);
@@ -104,6 +108,7 @@ void registry::forget_idle(std::deque<idle_entry>& idle, steady until) {
 }
 
 void registry::pass_on(path_entry& entry) noexcept {
+    if (inherited()) return;
     std::shared_ptr<operation> next;
     {
         const std::lock_guard lock(mutex_);
@@ -146,8 +151,14 @@ detail::started registry::start(const asio::any_io_executor& io, std::filesystem
     if (out.error) return out;
     optional_reporter told({});
     if (o.on_event) {
-        told = optional_reporter(
-            std::make_shared<event_sink>(weak_from_this(), io, std::exchange(o.on_event, nullptr)));
+        auto sink = std::make_shared<event_sink>(weak_from_this(), io, std::exchange(o.on_event, nullptr));
+        told = optional_reporter(sink);
+        const std::lock_guard lock(mutex_);
+        if (shut_) {
+            out.error = asio::error::operation_aborted;
+            return out;
+        }
+        list_sink(sink);
     }
     const auto deadline = deadline_of(limit);
     core::place place{where, std::move(name)};
@@ -203,10 +214,26 @@ void registry::hold(held_lock& lock) {
 }
 
 void registry::unhold(held_lock& lock) noexcept {
+    if (inherited()) return;
     const std::lock_guard guard(mutex_);
     due_.remove(lock);
-    lock.entry().holder = nullptr;
+    if (lock.has_turn()) lock.entry().holder = nullptr;
     want_settle();
+}
+
+/// Every sink has the user's executor and function, which must not outlive the context.
+void registry::list_sink(const std::shared_ptr<event_sink>& sink) {
+    if (sinks_.size() >= prune_sinks_at_) {
+        std::erase_if(sinks_, [](const auto& s) { return s.expired(); });
+        prune_sinks_at_ = std::max<std::size_t>(64, 2 * sinks_.size());
+    }
+    sinks_.push_back(sink);
+}
+
+void registry::post_delivery(const std::shared_ptr<event_sink>& sink) {
+    if (inherited()) return;
+    const std::lock_guard lock(mutex_);
+    if (!shut_) asio::post(sink->executor(), [sink] { sink->deliver(); });
 }
 
 bool registry::take_or_queue(const std::shared_ptr<operation>& op) {
@@ -222,6 +249,14 @@ bool registry::take_or_queue(const std::shared_ptr<operation>& op) {
     if (op->deadline()) due_.schedule(*op, *op->deadline());
     want_settle();
     return false;
+}
+
+/// For an operation that may hang. One attempt is owed to it, however short its deadline: a call that takes longer
+/// than the grace hangs.
+void registry::schedule_give_up(const std::shared_ptr<operation>& op) {
+    if (!op->deadline()) return;
+    due_.schedule(*op, std::max(*op->deadline(), os::this_world().now()) + grace_of_slow_calls);
+    want_settle();
 }
 
 void registry::leave_queue(const std::shared_ptr<operation>& op) noexcept {
@@ -243,9 +278,8 @@ void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_comp
                 to_run = true;
             } else if (op->at == phase::queued) {
                 to_run = take_or_queue(op);
-            } else if (op->deadline()) {
-                due_.schedule(*op, *op->deadline());
-                want_settle();
+            } else {
+                schedule_give_up(op);
             }
         }
     }
@@ -273,13 +307,18 @@ void registry::resolve(const std::shared_ptr<operation>& op) noexcept {
 }
 
 void registry::admit(const std::shared_ptr<operation>& op) noexcept {
+    bool queued = false;
     {
         const std::lock_guard lock(mutex_);
         if (shut_ || op->cancelled) return;
         due_.remove(*op);
-        if (!take_or_queue(op)) return;
+        queued = !take_or_queue(op);
     }
-    run_here(op, core::wake::due);
+    if (queued) {
+        report_queued(op);
+    } else {
+        run(op, core::wake::due);
+    }
 }
 
 // ---- running ---------------------------------------------------------------------------------------------------
@@ -288,6 +327,10 @@ void registry::run(const std::shared_ptr<operation>& op, core::wake woken) noexc
     if (!op->slow()) {
         run_here(op, woken);
         return;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        if (op->done_handler != nullptr) schedule_give_up(op);
     }
     try {
         pool::instance().submit(op->lane(), [self = shared_from_this(), op, woken] { self->run_here(op, woken); });
@@ -348,21 +391,25 @@ void registry::complete_locked(const std::shared_ptr<operation>& op, error_code 
     want_settle();
 }
 
-/// An operation whose steps may hang completes at once; what its thread gets afterwards goes back.
-void registry::cancel(const std::shared_ptr<operation>& op) {
+/// Completes an operation that is queued, or whose steps hang: what its thread gets afterwards goes back.
+void registry::give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept {
     lock_guard none;
+    op->cancelled = true;
+    const auto was = op->at;
+    complete_locked(op, ec, none);
+    if (was == phase::running) op->at = was;  // its thread still has to end it
+}
+
+void registry::cancel(const std::shared_ptr<operation>& op) {
+    if (inherited()) return;
     {
         const std::lock_guard lock(mutex_);
-        if (op->at == phase::finished || op->done_handler == nullptr) return;
+        if (op->done_handler == nullptr) return;
         op->cancelled = true;
         const bool waits = op->at == phase::waiting;
-        if (!waits && (op->at != phase::running || op->slow())) {
-            const auto was = op->at;
-            complete_locked(op, asio::error::operation_aborted, none);
-            if (was == phase::running) op->at = was;
-            return;
-        }
-        if (!waits) return;  // its thread sees it
+        // Not for as long as its clean-up may take, or its present call.
+        if (op->slow() || (!waits && op->at != phase::running)) give_up(op, asio::error::operation_aborted);
+        if (!waits) return;
         due_.remove(*op);
         op->at = phase::running;
     }
@@ -400,6 +447,7 @@ void registry::want_settle() {
 }
 
 void registry::settle() {
+    if (inherited()) return;
     const std::lock_guard lock(mutex_);
     settle_posted_ = false;
     if (shut_) return;
@@ -422,8 +470,10 @@ void registry::settle() {
 }
 
 void registry::tick() {
+    if (inherited()) return;
     std::vector<std::shared_ptr<held_lock>> beats;
     std::vector<std::shared_ptr<operation>> woken;
+    std::vector<std::shared_ptr<void>> ended;  // what must not die under the mutex
     {
         const std::lock_guard lock(mutex_);
         if (shut_) return;
@@ -433,17 +483,28 @@ void registry::tick() {
             if (item->kind() == due_kind::beat) {
                 auto& held = static_cast<held_lock&>(*item);
                 auto alive = held.weak_from_this().lock();
-                if (!alive || held.lost()) continue;
+                if (!alive) continue;
+                if (held.lost()) {
+                    ended.push_back(std::move(alive));
+                    continue;
+                }
                 due_.schedule(held, now + held.interval());
                 beats.push_back(std::move(alive));
+                continue;
+            }
+            auto op = static_cast<operation&>(*item).shared_from_this();
+            if (op->at == phase::waiting) {
+                op->at = phase::running;
+                woken.push_back(std::move(op));
             } else {
-                woken.push_back(static_cast<operation&>(*item).shared_from_this());
-                if (woken.back()->at == phase::waiting) woken.back()->at = phase::running;
+                give_up(op, {});
+                ended.push_back(std::move(op));
             }
         }
     }
+    // Waiters first: a beat has time until the next one.
+    for (const auto& op : woken) run(op, core::wake::due);
     for (const auto& held : beats) beat(held);
-    for (const auto& op : woken) overdue(op);
     const std::lock_guard lock(mutex_);
     want_settle();
 }
@@ -460,24 +521,14 @@ void registry::beat(const std::shared_ptr<held_lock>& held) {
     }
 }
 
-/// A wait is over, or the time of one that is queued or hangs.
-void registry::overdue(const std::shared_ptr<operation>& op) noexcept {
-    lock_guard none;
-    {
-        const std::lock_guard lock(mutex_);
-        if (op->at == phase::queued || op->at == phase::unresolved) {
-            op->cancelled = true;
-            complete_locked(op, {}, none);
-            return;
-        }
-        if (op->at != phase::running) return;
-    }
-    run(op, core::wake::due);
-}
-
 // ---- the end ---------------------------------------------------------------------------------------------------
 
 void registry::shutdown() noexcept {
+    if (inherited()) {
+        // All of it belongs to the parent, and its mutex may be locked by a thread that is not here.
+        (void)new std::shared_ptr<registry>(shared_from_this());
+        return;
+    }
     std::list<std::shared_ptr<operation>> operations;
     std::vector<detail::acquire_completion> handlers;
     std::vector<std::shared_ptr<operation>> waiting;
@@ -491,15 +542,13 @@ void registry::shutdown() noexcept {
             op->cancelled = true;
             handlers.push_back(std::exchange(op->done_handler, nullptr));
             leave_queue(op);
-            if (op->told().sink()) sinks.push_back(op->told().sink());
             if (op->at != phase::waiting) continue;
             op->at = phase::running;
             waiting.push_back(op);
         }
-        for (auto* const item : due_.items()) {
-            if (item->kind() != due_kind::beat) continue;
-            if (const auto& sink = static_cast<held_lock*>(item)->sink()) sinks.push_back(sink);
-        }
+        for (const auto& listed : sinks_)
+            if (auto sink = listed.lock()) sinks.push_back(std::move(sink));
+        sinks_.clear();
         due_.clear();
         timer.swap(timer_);
         armed_for_.reset();

@@ -39,12 +39,10 @@ class registry : public std::enable_shared_from_this<registry> {
     /// The turn at `entry` has ended.
     void pass_on(path_entry& entry) noexcept;
 
-    /// Posts `f` to `executor` unless the context is gone.
-    template <class F>
-    void post_while_open(const asio::any_io_executor& executor, F f) {
-        const std::lock_guard lock(mutex_);
-        if (!shut_) asio::post(executor, std::move(f));
-    }
+    /// Posts the next report of `sink`, unless the context is gone.
+    void post_delivery(const std::shared_ptr<event_sink>& sink);
+    /// Made before a fork, seen by the child: nothing here is the child's.
+    [[nodiscard]] bool inherited() const noexcept;
     [[nodiscard]] asio::any_io_executor executor() const;
 
     /// The context is going: drops every handler without calling it, and takes back what is on disk.
@@ -73,12 +71,15 @@ class registry : public std::enable_shared_from_this<registry> {
     void note_idle(path_entry& entry);
     void forget_idle(std::deque<idle_entry>& idle, steady until);
     void hold(held_lock& lock);
+    void list_sink(const std::shared_ptr<event_sink>& sink);
     void want_settle();
     [[nodiscard]] bool needs_settling() const noexcept;
     /// Gives `op` the turn if it is free, else a place in the queue.
     [[nodiscard]] bool take_or_queue(const std::shared_ptr<operation>& op);
     /// Takes `op` off all lists and posts its handler, if it still has one; else `lock` stays with the caller.
     void complete_locked(const std::shared_ptr<operation>& op, error_code ec, lock_guard& lock) noexcept;
+    void give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept;
+    void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
 
     // Without it.
@@ -98,8 +99,8 @@ class registry : public std::enable_shared_from_this<registry> {
     void settle();
     void tick();
     void beat(const std::shared_ptr<held_lock>& held);
-    void overdue(const std::shared_ptr<operation>& op) noexcept;
 
+    const unsigned generation_;
     mutable std::mutex mutex_;
     asio::any_io_executor executor_;
     std::optional<asio::steady_timer> timer_;
@@ -111,6 +112,8 @@ class registry : public std::enable_shared_from_this<registry> {
     std::deque<idle_entry> idle_;          ///< nothing is known of them: forgotten at the next settling
     std::deque<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while
     std::list<std::shared_ptr<operation>> operations_;
+    std::vector<std::weak_ptr<event_sink>> sinks_;
+    std::size_t prune_sinks_at_ = 64;
     std::uint32_t spread_ = 0;
 };
 

@@ -41,7 +41,13 @@ class service final : public asio::execution_context::service {
 
     std::shared_ptr<registry> of(const asio::any_io_executor& io) {
         const std::lock_guard lock(mutex_);
-        if (!registry_) registry_ = std::make_shared<registry>(without_strand(io));
+        // A tracked executor counts as work for as long as it exists.
+        const auto untracked = asio::prefer(io, asio::execution::outstanding_work.untracked);
+        if (registry_ && registry_->inherited()) {
+            (void)new std::shared_ptr<registry>(registry_);  // the parent's: left alone
+            registry_ = nullptr;
+        }
+        if (!registry_) registry_ = std::make_shared<registry>(without_strand(untracked));
         return registry_;
     }
 
