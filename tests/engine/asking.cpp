@@ -12,9 +12,8 @@
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
+#include <algorithm>
 #include <sstream>
-
-#include "support/child.hpp"
 
 namespace support {
 namespace {
@@ -194,6 +193,19 @@ std::string obtainable(const path& p, const options& o) {
         if (std::filesystem::exists(std::filesystem::symlink_status(p))) problems << w.name << ": not removed\n";
     }
     return problems.str();
+}
+
+std::string wait_until_told(const path& p, const told& t, fslock::event_kind kind, const options& o) {
+    std::string words;
+    {
+        asio::io_context io;
+        fslock::async_acquire(io, p, t.listening(o), [&](fslock::error_code ec, const lock_guard& lock) {
+            words = lock ? "a lock" : ec.message();
+        });
+        const auto end = std::chrono::steady_clock::now() + patience;
+        while (!t.has(kind) && words.empty() && std::chrono::steady_clock::now() < end) (void)io.run_one_for(100ms);
+    }
+    return !words.empty() || t.has(kind) ? words : std::string("not told: ") + to_string(kind);
 }
 
 std::string in_child(const told_in_words& body) {

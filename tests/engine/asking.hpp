@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
 
@@ -49,6 +50,10 @@ struct way {
 /// The same, where each answer is a lock that stands there as a record, and goes without a trace.
 [[nodiscard]] std::string obtainable(const std::filesystem::path& path,
                                      const fslock::options& o = fslock::options());
+
+/// Waits for the lock at `path` until `kind` is told to `t`, and no longer; says what came instead.
+[[nodiscard]] std::string wait_until_told(const std::filesystem::path& path, const told& t, fslock::event_kind kind,
+                                          const fslock::options& o);
 
 // ---- children in other circumstances; what `body` returns, or what went wrong with the child ------------------------
 

@@ -3,11 +3,16 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
@@ -117,7 +122,7 @@ BOOST_AUTO_TEST_CASE(an_owner_whose_first_thread_ended_lives) {  // A04, the oth
             parent.say('o');
             for (;;) ::pause();
         }).detach();
-        ::pthread_exit(nullptr);
+        (void)::syscall(SYS_exit, 0);  // this thread only, without unwinding
     });
     BOOST_TEST_REQUIRE(owner.hear() == 'o');
     BOOST_TEST(!fslock::try_acquire(d / "x", 1s, quick()));
@@ -182,7 +187,8 @@ BOOST_AUTO_TEST_CASE(a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock
             if (lock.verify()) ::_exit(1);
             lock = lock_guard();  // as at the end of a scope: gives nothing back
             up.say(std::filesystem::exists(d / "x") ? 'k' : 'g');
-            for (;;) ::pause();
+            (void)up.hear();  // outlives the owner, until the test ends
+            ::_exit(0);
         }
         up.say(lock.verify() ? 'o' : 'l');
         for_ever(up);
@@ -201,6 +207,7 @@ BOOST_AUTO_TEST_CASE(a_child_that_uses_the_number_of_an_inherited_descriptor_kee
         auto inherited = fslock::acquire(d / "a", quick());
         const pid_t grandchild = ::fork();
         if (grandchild != 0) for_ever(up);
+        support::die_with_parent();
         auto own = fslock::acquire(d / "b", quick());  // gets the descriptor that `inherited` had
         inherited = lock_guard();
         up.say(own.verify() ? 'o' : 'l');
@@ -228,6 +235,7 @@ std::function<void(child::pipe_to_parent&)> in_another_pid_namespace(
         if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) ::_exit(96);
         const pid_t first = ::fork();
         if (first == 0) {
+            support::die_with_parent();
             (void)::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
             (void)::mount("proc", "/proc", "proc", 0, nullptr);
             body(parent);

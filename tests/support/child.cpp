@@ -42,6 +42,8 @@ char child::pipe_to_parent::hear() const {
     return c;
 }
 
+void die_with_parent() { (void)::prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 child::child(const std::function<void(pipe_to_parent&)>& body) {
     int up[2];
     int down[2];
@@ -49,7 +51,7 @@ child::child(const std::function<void(pipe_to_parent&)>& body) {
     pid_ = ::fork();
     if (pid_ < 0) throw std::runtime_error("fork");
     if (pid_ == 0) {
-        (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        die_with_parent();
         (void)::close(up[0]);
         (void)::close(down[1]);
         pipe_to_parent parent(down[0], up[1]);

@@ -50,6 +50,9 @@ class child {
     bool reaped_ = false;
 };
 
+/// For a process that a child forks: it must not outlive the test either.
+void die_with_parent();
+
 /// Starts a program, waits for it and returns its wait status; for tests that need a fresh process image.
 int run_program(const std::vector<std::string>& command);
 

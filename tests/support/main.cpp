@@ -16,7 +16,7 @@ struct counting : boost::unit_test::test_observer {
         const auto& r = results_collector.results(framework::master_test_suite().p_id);
         std::printf("%lu passed, %lu failed, %lu skipped\n",
                     static_cast<unsigned long>(r.p_test_cases_passed + r.p_test_cases_warned),
-                    static_cast<unsigned long>(r.p_test_cases_failed + r.p_test_cases_aborted),
+                    static_cast<unsigned long>(r.p_test_cases_failed),
                     static_cast<unsigned long>(r.p_test_cases_skipped));
         std::fflush(stdout);
     }
