@@ -83,6 +83,9 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
         co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
     }
     if (found.state != reading::seen) co_return is_now(standing::unsure, found.error);
+    // A damaged record names nobody else: it may be whole again at the next look.
+    if (found.what.kind != content::record)
+        co_return is_now(standing::unsure, std::error_code(EBADMSG, std::system_category()));
     co_return is_now(standing::lost);
 }
 

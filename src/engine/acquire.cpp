@@ -79,7 +79,15 @@ lock_guard or_throw(lock_guard lock, error_code ec, const char* what) {
 
 detail::started detail::start_acquire(const asio::any_io_executor& io, std::filesystem::path path, options o,
                                       wait_limit limit) {
-    return engine::registry_of(io)->start(io, std::move(path), std::move(o), limit);
+    std::shared_ptr<engine::registry> home;
+    started out;
+    try {
+        home = engine::registry_of(io);
+    } catch (const system_error& e) {
+        out.error = e.code();
+        return out;
+    }
+    return home->start(io, std::move(path), std::move(o), limit);
 }
 
 void detail::submit(std::shared_ptr<engine::operation> waiting, acquire_completion done) {

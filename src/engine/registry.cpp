@@ -71,7 +71,7 @@ void turn::pass_on() noexcept {
 }
 
 registry::registry(asio::any_io_executor executor)
-    : generation_(os::fork_generation()), executor_(std::move(executor)) {}
+    : generation_(os::fork_generation()), executor_(std::move(executor)), timer_(executor_) {}
 
 bool registry::inherited() const noexcept { return generation_ != os::fork_generation(); }
 
@@ -360,6 +360,8 @@ void registry::run_here(const std::shared_ptr<operation>& op, core::wake woken) 
 
 void registry::finish(const std::shared_ptr<operation>& op) noexcept {
     const auto out = op->outcome();
+    // Before the handler can run: who asks again finds nobody in line.
+    if (out.how != core::ending::owned) op->mine.pass_on();
     switch (out.how) {
         case core::ending::owned: {
             auto on_disk = op->take_holder();
@@ -371,7 +373,6 @@ void registry::finish(const std::shared_ptr<operation>& op) noexcept {
         case core::ending::cancelled: complete(op, asio::error::operation_aborted, {}); break;
         case core::ending::failed: complete(op, out.error, {}); break;
     }
-    turn ended = std::move(op->mine);
 }
 
 /// A lock that nobody waits for any more goes back as `lock` dies, after the mutex.
@@ -460,7 +461,6 @@ void registry::settle() {
         return;
     }
     if (armed_for_ && *armed_for_ <= due_.earliest()) return;
-    if (!timer_) timer_.emplace(executor_);
     armed_for_ = due_.earliest();
     timer_->expires_at(*armed_for_);
     timer_->async_wait([weak = weak_from_this()](error_code ec) {

@@ -24,7 +24,8 @@ namespace fslock::engine {
 /// Outlives its context: guards and jobs on the pool keep it.
 class registry : public std::enable_shared_from_this<registry> {
  public:
-    /// `executor` is that of the context itself: no strand, which might die before the context does.
+    /// `executor` is that of the context itself: no strand, which might die before the context does. Makes the timer,
+    /// so that what cannot be had (EMFILE) is missed before anything is published, and throws it.
     explicit registry(asio::any_io_executor executor);
 
     /// The first step of an acquisition, made here and now where that cannot hang.

@@ -251,6 +251,14 @@ boost::test_tools::assertion_result mounts(boost::unit_test::test_unit_id) {
     return possible(problem.empty() ? problem : "a tmpfs cannot be mounted here (unshare --mount)");
 }
 
+boost::test_tools::assertion_result no_sanitizer(boost::unit_test::test_unit_id) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return possible("a sanitizer needs descriptors of its own");
+#else
+    return possible("");
+#endif
+}
+
 boost::test_tools::assertion_result devices(boost::unit_test::test_unit_id) {
     const directory d;
     const bool made = ::mknod((d / "null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0;

@@ -72,6 +72,8 @@ using told_in_words = std::function<std::string()>;
 boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id);
 boost::test_tools::assertion_result two_users(boost::unit_test::test_unit_id);
 boost::test_tools::assertion_result mounts(boost::unit_test::test_unit_id);
+/// A sanitizer opens files of its own at any time.
+boost::test_tools::assertion_result no_sanitizer(boost::unit_test::test_unit_id);
 boost::test_tools::assertion_result devices(boost::unit_test::test_unit_id);
 
 }  // namespace support

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <fstream>
 
 #include "asking.hpp"
 #include "crafted.hpp"
@@ -171,12 +172,13 @@ BOOST_AUTO_TEST_CASE(an_owner_beats_and_releases_on_a_full_disk, *precondition(m
 
 BOOST_AUTO_TEST_CASE(a_filesystem_without_inodes_is_full_as_well, *precondition(mounts)) {  // G12
     const directory d;
-    BOOST_TEST(on_tmpfs(d.path(), "size=1m,nr_inodes=4", [&] {
-        write_file(d / "a", "");
-        write_file(d / "b", "");
+    BOOST_TEST(on_tmpfs(d.path(), "size=1m,nr_inodes=16", [&] {
         auto lock = fslock::acquire(d / "x");
+        std::filesystem::create_directory(d / "sub");
+        for (int i = 0; i < 16; ++i) (void)std::ofstream(d / "sub" / std::to_string(i));
         auto problems = refused(d.path(), d / "y", os_error(ENOSPC));
         problems = and_goes(and_holds(std::move(problems), lock), lock);
+        std::filesystem::remove_all(d / "sub");
         return problems + obtainable(d / "y");
     }) == "");
 }

@@ -104,19 +104,22 @@ std::string wait_and_run_out_of_descriptors(const std::filesystem::path& p) {
 
 BOOST_AUTO_TEST_SUITE(limits)
 
-BOOST_AUTO_TEST_CASE(no_descriptor_left_is_the_systems_error_at_once) {
+BOOST_AUTO_TEST_CASE(no_descriptor_left_is_the_systems_error_at_once,
+                     *boost::unit_test::precondition(no_sanitizer)) {
     const directory d;
     BOOST_TEST(in_child([&] { return answer_without_descriptors(d.path()); }) == "");
     BOOST_TEST(d.empty());
 }
 
-BOOST_AUTO_TEST_CASE(no_descriptor_left_is_no_exception_out_of_run) {  // F10
+BOOST_AUTO_TEST_CASE(no_descriptor_left_is_no_exception_out_of_run,
+                     *boost::unit_test::precondition(no_sanitizer)) {  // F10
     const directory d;
     BOOST_TEST(in_child([&] { return run_without_descriptors(d / "x"); }) == "");
     BOOST_TEST(d.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_waiter_gets_and_releases_its_lock_with_the_descriptors_that_it_has) {
+BOOST_AUTO_TEST_CASE(a_waiter_gets_and_releases_its_lock_with_the_descriptors_that_it_has,
+                     *boost::unit_test::precondition(no_sanitizer)) {
     const directory d;
     child owner(live_on);
     seed_record(owner.pid()).write(d / "x");
