@@ -91,16 +91,17 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
 
 task<std::error_code> holder::write_beat(os::world& w) {
     const auto began = w.now();
-    mine_.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    mine_.text = format(mine_.rec);
+    record fresh = mine_.rec;
+    fresh.heartbeat_at_ms = w.wall_ns() / 1'000'000;
+    const auto text = format(fresh);
     std::error_code error;
     if (guarded()) {
-        error = co_await w.write(mine_.file, mine_.text);
+        error = co_await w.write(mine_.file, text);
     } else {
         // The descriptor that was compared is the one that is written: it can only be our own inode.
         const auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
         if (!has_epoch(found, mine_.rec.writer_epoch)) co_return found.error;
-        error = co_await w.write(found.file, mine_.text);
+        error = co_await w.write(found.file, text);
         if (!error && where_.shared()) error = co_await w.sync(found.file);
     }
     if (!error) last_beat_ = began;

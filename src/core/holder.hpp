@@ -23,6 +23,7 @@ class holder {
     holder(place where, prepared published, steady now);
 
     [[nodiscard]] const place& where() const noexcept { return where_; }
+    /// As it was claimed; heartbeats do not change it, so it may be read at any time.
     [[nodiscard]] const record& rec() const noexcept { return mine_.rec; }
     [[nodiscard]] bool guarded() const noexcept { return mine_.rec.guard != os::witness_kind::none; }
     /// When the last heartbeat was written, the claim included.

@@ -8,15 +8,24 @@
 namespace fslock {
 namespace {
 
-/// Runs `f` here, or where it may hang on the pool.
+using engine::held_lock;
+
+/// Hands a step that may hang to the pool; the handler stays with the context. False: no thread is to be had.
 template <class F>
-void run_step(const engine::held_lock& lock, F f) {
-    if (!lock.slow()) {
-        f();
-        return;
+bool on_pool(const std::shared_ptr<held_lock>& lock, engine::slow_step& handler, F step) {
+    auto parked = lock->home()->park(std::move(handler));
+    try {
+        engine::pool::instance().submit(lock->lane(), [lock, parked, step] {
+            error_code ec;
+            const bool ours = step(*lock, ec);
+            lock->home()->finish(parked, ec, ours);
+        });
+        return true;
+    } catch (...) {
+        handler = std::move(*parked);
+        lock->home()->finish(parked, {}, false);
+        return false;
     }
-    auto shared = std::make_shared<F>(std::move(f));
-    engine::pool::instance().submit(lock.lane(), [shared] { (*shared)(); });
 }
 
 }  // namespace
@@ -30,32 +39,22 @@ asio::any_io_executor detail::executor_of_lock(const engine::held_lock* lock) {
     return lock->home()->executor();
 }
 
-void detail::start_verify(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code, bool> done) {
-    if (!lock) {
-        done.release()->complete({}, false);
-        return;
-    }
-    const auto& held = *lock;
-    run_step(held, [lock = std::move(lock), done = std::move(done)]() mutable {
-        error_code ec;
-        const bool ours = lock->verify(ec);
-        done.release()->complete(ec, ours);
-    });
+void detail::start_verify(std::shared_ptr<held_lock> lock, completion_ptr<error_code, bool> done) {
+    const auto step = [](held_lock& l, error_code& ec) { return l.verify(ec); };
+    engine::slow_step handler{std::move(done), nullptr};
+    if (lock && lock->slow() && on_pool(lock, handler, step)) return;
+    error_code ec;
+    const bool ours = lock && step(*lock, ec);
+    handler.verified.release()->complete(ec, ours);
 }
 
-void detail::start_release(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code> done) {
-    if (!lock) {
-        done.release()->complete({});
-        return;
-    }
-    auto state = std::make_shared<std::pair<std::shared_ptr<engine::held_lock>, completion_ptr<error_code>>>(
-        lock, std::move(done));
-    const auto step = [state] { state->second.release()->complete(state->first->release()); };
-    try {
-        run_step(*lock, step);
-    } catch (...) {
-        step();  // no thread to be had
-    }
+void detail::start_release(std::shared_ptr<held_lock> lock, completion_ptr<error_code> done) {
+    const auto step = [](held_lock& l, error_code& ec) { return ec = l.release(), true; };
+    engine::slow_step handler{nullptr, std::move(done)};
+    if (lock && lock->slow() && on_pool(lock, handler, step)) return;
+    error_code ec;
+    if (lock) (void)step(*lock, ec);
+    handler.released.release()->complete(ec);
 }
 
 lock_guard& lock_guard::operator=(lock_guard&& other) noexcept {

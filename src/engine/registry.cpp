@@ -1,5 +1,6 @@
 #include "registry.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "../core/claim.hpp"
@@ -50,6 +51,11 @@ void run_in_turn(std::function<void()> f) {
     turns = nullptr;
 }
 
+/// Whether what this process saw there is worth keeping.
+bool was_seen(const path_entry& entry) {
+    return entry.seen.lock.inode != 0 || entry.seen.token.inode != 0 || entry.seen.blocked_reported;
+}
+
 std::optional<steady> deadline_of(const detail::wait_limit& limit) {
     if (!limit) return {};
     return os::this_world().now() + *limit;
@@ -93,8 +99,7 @@ path_entry& registry::entry_of(const os::file_facts& directory, std::string_view
 void registry::note_idle(path_entry& entry) {
     entry.taken = false;
     if (std::exchange(entry.idle_noted, true)) return;
-    const bool seen = entry.seen.lock.inode != 0 || entry.seen.token.inode != 0 || entry.seen.blocked_reported;
-    (seen ? idle_but_seen_ : idle_).push_back({&entry, os::this_world().now()});
+    (was_seen(entry) ? idle_but_seen_ : idle_).push_back({&entry, os::this_world().now()});
     want_settle();
 }
 
@@ -103,7 +108,13 @@ void registry::forget_idle(std::deque<idle_entry>& idle, steady until) {
         auto& entry = *idle.front().entry;
         idle.pop_front();
         entry.idle_noted = false;
-        if (!entry.taken && entry.queue.empty()) entries_.erase(*entry.key);
+        if (entry.taken || !entry.queue.empty()) continue;
+        if (&idle == &idle_ && was_seen(entry)) {
+            entry.idle_noted = true;
+            idle_but_seen_.push_back({&entry, until});
+        } else {
+            entries_.erase(*entry.key);
+        }
     }
 }
 
@@ -147,7 +158,7 @@ detail::started registry::start(const asio::any_io_executor& io, std::filesystem
     core::lock_name name;
     out.error = core::split(path, name);
     if (out.error) return out;
-    const auto where = ready_directory(name, o, out.error);
+    auto where = ready_directory(name, o, out.error);
     if (out.error) return out;
     optional_reporter told({});
     if (o.on_event) {
@@ -163,6 +174,14 @@ detail::started registry::start(const asio::any_io_executor& io, std::filesystem
     const auto deadline = deadline_of(limit);
     core::place place{where, std::move(name)};
     turn mine;
+    if (where) {
+        const std::lock_guard lock(mutex_);
+        // Behind those who came while the directory was being looked at.
+        if (!resolving_.empty() && resolving_.contains(std::string(place.lock.directory()))) {
+            place.where = nullptr;
+            where = nullptr;
+        }
+    }
     if (where) {
         const std::lock_guard lock(mutex_);
         auto& entry = entry_of(where->facts.file, place.lock.name());
@@ -279,6 +298,7 @@ void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_comp
             } else if (op->at == phase::queued) {
                 to_run = take_or_queue(op);
             } else {
+                ++resolving_[std::string(op->where().lock.directory())];
                 schedule_give_up(op);
             }
         }
@@ -292,25 +312,39 @@ void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_comp
 void registry::resolve(const std::shared_ptr<operation>& op) noexcept {
     auto job = [self = shared_from_this(), op] {
         auto where = directories::instance().look(os::this_world(), op->where().lock.directory());
-        if (!where) {
-            self->complete(op, where.error(), {});
-            return;
+        if (where) {
+            self->admit(op, std::move(*where));
+        } else {
+            self->resolution_failed(op, where.error());
         }
-        op->found(*where);
-        self->admit(op);
     };
     try {
         pool::instance().submit(op->lane(), std::move(job));
     } catch (const std::system_error& e) {
-        complete(op, e.code(), {});
+        resolution_failed(op, e.code());
     }
 }
 
-void registry::admit(const std::shared_ptr<operation>& op) noexcept {
+void registry::resolution_failed(const std::shared_ptr<operation>& op, error_code ec) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        resolved(op);
+    }
+    complete(op, ec, {});
+}
+
+void registry::resolved(const std::shared_ptr<operation>& op) noexcept {
+    const auto at = resolving_.find(std::string(op->where().lock.directory()));
+    if (at != resolving_.end() && --at->second == 0) resolving_.erase(at);
+}
+
+void registry::admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where) noexcept {
     bool queued = false;
     {
         const std::lock_guard lock(mutex_);
+        resolved(op);
         if (shut_ || op->cancelled) return;
+        op->found(std::move(where));
         due_.remove(*op);
         queued = !take_or_queue(op);
     }
@@ -434,6 +468,8 @@ void registry::report_queued(const std::shared_ptr<operation>& op) {
 // ---- time ------------------------------------------------------------------------------------------------------
 
 bool registry::needs_settling() const noexcept {
+    constexpr std::size_t many = 64;
+    if (idle_.size() >= many) return true;
     if (due_.empty()) return armed_for_.has_value() || !idle_.empty();
     return !armed_for_ || due_.earliest() < *armed_for_;
 }
@@ -521,6 +557,24 @@ void registry::beat(const std::shared_ptr<held_lock>& held) {
     }
 }
 
+// ---- steps of guards on the pool -------------------------------------------------------------------------------
+
+std::shared_ptr<slow_step> registry::park(slow_step step) {
+    auto parked = std::make_shared<slow_step>(std::move(step));
+    const std::lock_guard lock(mutex_);
+    if (!shut_) slow_steps_.push_back(parked);
+    return parked;
+}
+
+void registry::finish(const std::shared_ptr<slow_step>& step, error_code ec, bool ours) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::find(slow_steps_.begin(), slow_steps_.end(), step);
+    if (at == slow_steps_.end()) return;
+    slow_steps_.erase(at);
+    if (auto* const done = step->verified.release()) done->complete(ec, ours);
+    if (auto* const done = step->released.release()) done->complete(ec);
+}
+
 // ---- the end ---------------------------------------------------------------------------------------------------
 
 void registry::shutdown() noexcept {
@@ -533,6 +587,8 @@ void registry::shutdown() noexcept {
     std::vector<detail::acquire_completion> handlers;
     std::vector<std::shared_ptr<operation>> waiting;
     std::vector<std::shared_ptr<event_sink>> sinks;
+    std::list<std::shared_ptr<slow_step>> steps;
+    std::vector<slow_step> step_handlers;
     std::optional<asio::steady_timer> timer;
     {
         const std::lock_guard lock(mutex_);
@@ -549,6 +605,8 @@ void registry::shutdown() noexcept {
         for (const auto& listed : sinks_)
             if (auto sink = listed.lock()) sinks.push_back(std::move(sink));
         sinks_.clear();
+        steps.swap(slow_steps_);
+        for (const auto& step : steps) step_handlers.push_back(std::move(*step));
         due_.clear();
         timer.swap(timer_);
         armed_for_.reset();

@@ -18,6 +18,12 @@
 
 namespace fslock::engine {
 
+/// A `verify` or a `release` on the pool: one of the two has a handler.
+struct slow_step {
+    detail::completion_ptr<error_code, bool> verified;
+    detail::completion_ptr<error_code> released;
+};
+
 /// Its state is under one mutex, which is never held over a call of the system or of the user. What is posted to the
 /// context is posted under it, so that a thread of another context cannot post to one that is being destroyed.
 ///
@@ -39,6 +45,10 @@ class registry : public std::enable_shared_from_this<registry> {
     void unhold(held_lock& lock) noexcept;
     /// The turn at `entry` has ended.
     void pass_on(path_entry& entry) noexcept;
+
+    /// Keeps the handler of a step on the pool, which must not outlive the context there.
+    [[nodiscard]] std::shared_ptr<slow_step> park(slow_step step);
+    void finish(const std::shared_ptr<slow_step>& step, error_code ec, bool ours) noexcept;
 
     /// Posts the next report of `sink`, unless the context is gone.
     void post_delivery(const std::shared_ptr<event_sink>& sink);
@@ -75,6 +85,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void list_sink(const std::shared_ptr<event_sink>& sink);
     void want_settle();
     [[nodiscard]] bool needs_settling() const noexcept;
+    void resolved(const std::shared_ptr<operation>& op) noexcept;
     /// Gives `op` the turn if it is free, else a place in the queue.
     [[nodiscard]] bool take_or_queue(const std::shared_ptr<operation>& op);
     /// Takes `op` off all lists and posts its handler, if it still has one; else `lock` stays with the caller.
@@ -91,7 +102,8 @@ class registry : public std::enable_shared_from_this<registry> {
     void claim_at_once(detail::started& out, turn mine, core::place where, options o, std::optional<steady> deadline,
                        optional_reporter told);
     void resolve(const std::shared_ptr<operation>& op) noexcept;
-    void admit(const std::shared_ptr<operation>& op) noexcept;
+    void resolution_failed(const std::shared_ptr<operation>& op, error_code ec) noexcept;
+    void admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where) noexcept;
     void run(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void run_here(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void finish(const std::shared_ptr<operation>& op) noexcept;
@@ -115,6 +127,8 @@ class registry : public std::enable_shared_from_this<registry> {
     std::list<std::shared_ptr<operation>> operations_;
     std::vector<std::weak_ptr<event_sink>> sinks_;
     std::size_t prune_sinks_at_ = 64;
+    std::unordered_map<std::string, std::size_t> resolving_;  ///< directories that are looked at, and for how many
+    std::list<std::shared_ptr<slow_step>> slow_steps_;
     std::uint32_t spread_ = 0;
 };
 
