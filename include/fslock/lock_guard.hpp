@@ -77,7 +77,8 @@ class [[nodiscard]] lock_guard {
     /// `path`.
     [[nodiscard]] std::string_view writer_epoch() const noexcept;
 
-    /// Looks whether the record at the path is still ours: one or two system calls, made here. Call it right before
+    /// Looks whether the record at the path is still ours: one system call, made here (without a witness: an open and a
+    /// few reads). Call it right before
     /// the write that matters. False when the lock was lost, and for an empty guard.
     /// Errors: whatever keeps the record from being read (EIO, EACCES); then nothing is known.
     [[nodiscard]] bool verify();
@@ -88,7 +89,8 @@ class [[nodiscard]] lock_guard {
 
     /// Gives the lock back now; the guard is empty afterwards, in every case. Needs no event loop and no free space.
     /// Errors: `errc::lost` when the record was not ours any more, and then nothing was removed; else what the
-    /// removal says (EACCES after dropping privileges): then the record stays, and counts as dead at once.
+    /// removal says (EACCES after dropping privileges): then the record stays, and counts as dead at once; without a
+    /// witness its removal is tried again in the background for some minutes.
     /// Releasing an empty guard does nothing and is no error.
     void release();
     void release(error_code& ec) noexcept;

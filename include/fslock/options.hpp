@@ -28,12 +28,6 @@ enum class witness {
     off,        ///< Never; life is judged by process and heartbeat. One descriptor less per held lock.
 };
 
-/// Whether waiters ask the kernel to be woken.
-enum class events {
-    automatic,  ///< Wherever the filesystem can tell.
-    off,        ///< Look every `poll_interval`.
-};
-
 /// Options of one acquisition. A plain value; copying it is all there is to it.
 ///
 /// It has a constructor on purpose: g++ 12 destroys temporaries of aggregates twice when they stand beside
@@ -75,13 +69,10 @@ struct options {
     /// See `fslock::witness`.
     fslock::witness witness = fslock::witness::automatic;
 
-    /// See `fslock::events`.
-    fslock::events events = fslock::events::automatic;
-
     /// For people: what the owner is doing. UTF-8, at most 256 bytes; empty means that none is recorded.
     std::string label;
 
-    /// Permission bits of the record, whatever the umask. Others can judge an owner only if they may read it.
+    /// Permission bits of the record, whatever the umask; at least 0600, at most 0777. Others can judge an owner only if they may read it.
     unsigned mode = 0600;
 
     /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor of the operation,

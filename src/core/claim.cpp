@@ -37,6 +37,10 @@ witness_kind guard_for(os::world& w, const place& where, const options& o) {
     return where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
 }
 
+bool must_sync(const place& where, const options& o) {
+    return where.shared() || o.durability == durability::full;
+}
+
 /// Writes the record, and makes sure that others will see it whole: what is written on one host reaches the others
 /// with the sync at the latest.
 task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
@@ -46,7 +50,7 @@ task<std::error_code> fill(os::world& w, const place& where, const options& o, p
     // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
     w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
     const auto error = co_await w.write(p.file, p.text);
-    if (error || !(where.shared() || o.durability == durability::full)) co_return error;
+    if (error || !must_sync(where, o)) co_return error;
     co_return co_await w.sync(p.file);
 }
 
@@ -202,7 +206,7 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
     if (p.ready()) {
         refresh(w, p);
         error = co_await w.write(p.file, p.text);
-        if (!error && where.shared()) error = co_await w.sync(p.file);
+        if (!error && must_sync(where, o)) error = co_await w.sync(p.file);
     } else {
         error = co_await prepare(w, where, o, p, floor);
     }

@@ -12,7 +12,7 @@
 
 namespace fslock::os {
 
-/// Descriptors of records, the epochs owned without a witness, and who we are.
+/// Descriptors of records, the epochs that are ours, and who we are.
 ///
 /// Every descriptor that may ever be locked is opened and noted in one critical section, which fork waits for (files
 /// on shared filesystems are never locked, and opening one may hang: they are not noted): the

@@ -60,7 +60,6 @@ BOOST_AUTO_TEST_CASE(the_defaults_are_the_documented_ones) {
     BOOST_TEST((o.durability == fslock::durability::relaxed));
     BOOST_TEST((o.foreign_content == fslock::foreign_content::refuse));
     BOOST_TEST((o.witness == fslock::witness::automatic));
-    BOOST_TEST((o.events == fslock::events::automatic));
     BOOST_TEST(o.label.empty());
     BOOST_TEST(o.mode == 0600U);
     BOOST_TEST(!o.on_event);
