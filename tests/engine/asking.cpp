@@ -9,10 +9,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
-#include <algorithm>
 #include <sstream>
 
 namespace support {
@@ -115,7 +115,8 @@ void compare(std::ostringstream& problems, const std::vector<std::string>& befor
     for (const auto& line : before)
         if (std::find(after.begin(), after.end(), line) == after.end()) problems << "  gone: " << line << '\n';
     for (const auto& line : after)
-        if (std::find(before.begin(), before.end(), line) == before.end()) problems << "  new: " << line << '\n';
+        if (std::find(before.begin(), before.end(), line) == before.end())
+            problems << "  new: " << line << '\n';
 }
 
 bool drop_privileges() {
@@ -148,7 +149,8 @@ std::span<const way> ways() {
 
 std::vector<std::string> picture_of(const path& root) {
     std::vector<std::string> all;
-    for (const auto& e : std::filesystem::recursive_directory_iterator(root)) all.push_back(picture_of_one(e.path()));
+    for (const auto& e : std::filesystem::recursive_directory_iterator(root))
+        all.push_back(picture_of_one(e.path()));
     std::sort(all.begin(), all.end());
     return all;
 }
@@ -190,7 +192,8 @@ std::string obtainable(const path& p, const options& o) {
         std::error_code ec;
         a.lock.release(ec);
         if (ec) problems << w.name << ": release: " << ec.message() << '\n';
-        if (std::filesystem::exists(std::filesystem::symlink_status(p))) problems << w.name << ": not removed\n";
+        if (std::filesystem::exists(std::filesystem::symlink_status(p)))
+            problems << w.name << ": not removed\n";
     }
     return problems.str();
 }
@@ -203,7 +206,8 @@ std::string wait_until_told(const path& p, const told& t, fslock::event_kind kin
             words = lock ? "a lock" : ec.message();
         });
         const auto end = std::chrono::steady_clock::now() + patience;
-        while (!t.has(kind) && words.empty() && std::chrono::steady_clock::now() < end) (void)io.run_one_for(100ms);
+        while (!t.has(kind) && words.empty() && std::chrono::steady_clock::now() < end)
+            (void)io.run_one_for(100ms);
     }
     return !words.empty() || t.has(kind) ? words : std::string("not told: ") + to_string(kind);
 }
@@ -229,7 +233,8 @@ std::string without_privileges(const told_in_words& body) {
 }
 
 std::string on_tmpfs(const path& at, const char* mount_options, const told_in_words& body) {
-    return in_child([&] { return mount_tmpfs(at.c_str(), mount_options) ? body() : std::string("cannot mount"); });
+    return in_child(
+        [&] { return mount_tmpfs(at.c_str(), mount_options) ? body() : std::string("cannot mount"); });
 }
 
 boost::test_tools::assertion_result two_users(boost::unit_test::test_unit_id id) {
@@ -241,7 +246,8 @@ boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id
     (void)::chmod(d.path().c_str(), 0755);
     return possible(in_child([&] {
         if (!drop_privileges()) return "this root cannot become another user";
-        return ::access(d.path().c_str(), X_OK) == 0 ? "" : "another user cannot reach the directory of the tests";
+        return ::access(d.path().c_str(), X_OK) == 0 ? ""
+                                                     : "another user cannot reach the directory of the tests";
     }));
 }
 

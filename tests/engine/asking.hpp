@@ -17,7 +17,9 @@
 
 namespace support {
 
-[[nodiscard]] inline std::error_code os_error(int code) { return {code, std::system_category()}; }
+[[nodiscard]] inline std::error_code os_error(int code) {
+    return {code, std::system_category()};
+}
 
 /// What asking came to.
 struct answer {
@@ -42,8 +44,8 @@ struct way {
 
 [[nodiscard]] std::size_t open_descriptors();
 
-/// Asks in every way for the lock at `path`, and says what was not as it has to be: each answer is `expected`, at
-/// once; nothing in `d` has changed; no descriptor is left. Empty when all is well.
+/// Asks in every way for the lock at `path`, and says what was not as it has to be: each answer is `expected`,
+/// at once; nothing in `d` has changed; no descriptor is left. Empty when all is well.
 [[nodiscard]] std::string refused(const std::filesystem::path& d, const std::filesystem::path& path,
                                   std::error_code expected, const fslock::options& o = fslock::options());
 
@@ -52,10 +54,10 @@ struct way {
                                      const fslock::options& o = fslock::options());
 
 /// Waits for the lock at `path` until `kind` is told to `t`, and no longer; says what came instead.
-[[nodiscard]] std::string wait_until_told(const std::filesystem::path& path, const told& t, fslock::event_kind kind,
-                                          const fslock::options& o);
+[[nodiscard]] std::string wait_until_told(const std::filesystem::path& path, const told& t,
+                                          fslock::event_kind kind, const fslock::options& o);
 
-// ---- children in other circumstances; what `body` returns, or what went wrong with the child ------------------------
+// ---- children in other circumstances; what `body` returns, or what went wrong with the child ----------------
 
 using told_in_words = std::function<std::string()>;
 
@@ -66,7 +68,7 @@ using told_in_words = std::function<std::string()>;
 [[nodiscard]] std::string on_tmpfs(const std::filesystem::path& at, const char* mount_options,
                                    const told_in_words& body);
 
-// ---- preconditions -------------------------------------------------------------------------------------------------
+// ---- preconditions ------------------------------------------------------------------------------------------
 
 /// Somebody whom the system denies something.
 boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id);

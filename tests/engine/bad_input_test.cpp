@@ -1,5 +1,5 @@
-// Paths that cannot be locks: bad names, bad directories, and things at the path that no lock wrote. Each is refused
-// at once, in every way there is to ask, and nothing changes.
+// Paths that cannot be locks: bad names, bad directories, and things at the path that no lock wrote. Each is
+// refused at once, in every way there is to ask, and nothing changes.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -37,7 +37,7 @@ void make_socket(const std::filesystem::path& p) {
 
 BOOST_AUTO_TEST_SUITE(bad_input)
 
-// ---- names -----------------------------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(an_empty_path_is_nothing) {
     const directory d;
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_name_is_bytes_and_may_be_any_but_slash_and_nul) {
         BOOST_TEST_CONTEXT(name) BOOST_TEST(obtainable(d / name) == "");
 }
 
-// ---- directories -----------------------------------------------------------------------------------------------------
+// ---- directories --------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_missing_directory_is_not_made) {  // H05
     const directory d;
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_link_to_a_directory_is_a_way_to_it) {
     BOOST_TEST(!fslock::try_acquire_once(d / "real" / "x"));
 }
 
-// ---- what is at the path ---------------------------------------------------------------------------------------------
+// ---- what is at the path ------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(a_directory_is_no_lock_and_is_not_emptied) {  // H01, C12
     const directory d;
@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(links_planted_at_the_names_of_temps_redirect_nothing) {  //
     const directory d;
     write_file(d / "victim", "content");
     for (const auto* const sequence : {"1", "2", "3"})
-        std::filesystem::create_symlink("victim", d / (".x.tmp." + std::to_string(::getpid()) + ".1." + sequence));
+        std::filesystem::create_symlink("victim",
+                                        d / (".x.tmp." + std::to_string(::getpid()) + ".1." + sequence));
     std::filesystem::create_hard_link(d / "victim", d / (".x.tmp." + std::to_string(::getpid()) + ".1.4"));
     auto before = picture_of(d.path());
     for (const auto durability : {fslock::durability::relaxed, fslock::durability::full}) {
@@ -220,7 +221,7 @@ BOOST_AUTO_TEST_CASE(links_planted_at_the_names_of_temps_redirect_nothing) {  //
     BOOST_TEST(picture_of(d.path()) == before, boost::test_tools::per_element());
 }
 
-// ---- what is at the token's name ---------------------------------------------------------------------------------------
+// ---- what is at the token's name ----------------------------------------------------------------------------
 
 namespace {
 
@@ -240,7 +241,8 @@ constexpr thing things[] = {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(what_is_at_the_tokens_name_and_is_no_token_is_an_error_of_a_takeover_only) {  // E20, E09, H18
+BOOST_AUTO_TEST_CASE(
+    what_is_at_the_tokens_name_and_is_no_token_is_an_error_of_a_takeover_only) {  // E20, E09, H18
     for (const auto& t : things) {
         BOOST_TEST_CONTEXT(t.name) {
             const directory d;

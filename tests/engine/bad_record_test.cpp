@@ -1,5 +1,5 @@
-// Regular files at the lock path that are no sound record: somebody's data is refused and stays as it is; a damaged
-// record is waited for, and removed when nobody completes it.
+// Regular files at the lock path that are no sound record: somebody's data is refused and stays as it is; a
+// damaged record is waited for, and removed when nobody completes it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,8 +31,8 @@ void check_data_survives(const std::string& text) {
     check_refused_until_removed(d);
 }
 
-/// A text that begins like a record. Nobody is told that it is an error, and nobody gets the lock before its grace is
-/// over.
+/// A text that begins like a record. Nobody is told that it is an error, and nobody gets the lock before its
+/// grace is over.
 void check_waited_for(const std::string& text) {
     const directory d;
     const auto young = d / fresh_name();
@@ -136,7 +136,8 @@ BOOST_AUTO_TEST_CASE(a_second_name_of_somebodys_file_is_no_damaged_record) {  //
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_damaged_record_is_waited_for_and_removed_when_nobody_completes_it) {  // C01, C02, C03, C07, C08
+BOOST_AUTO_TEST_CASE(
+    a_damaged_record_is_waited_for_and_removed_when_nobody_completes_it) {  // C01, C02, C03, C07, C08
     const auto record = seed_record(dead_pid);
     const text_row rows[] = {
         {"empty", ""},
@@ -166,7 +167,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_record_is_waited_for_and_removed_when_nobody_comp
         {"heartbeat -1", crafted_record(record).set("heartbeat_at_ms", "-1").line()},
         {"heartbeat 1e30", crafted_record(record).set("heartbeat_at_ms", "1e30").line()},
         {"start time -1", crafted_record(record).set("process_start_time", "-1").line()},
-        {"start time of 30 digits", crafted_record(record).set("process_start_time", std::string(30, '9')).line()},
+        {"start time of 30 digits",
+         crafted_record(record).set("process_start_time", std::string(30, '9')).line()},
         {"pace 0", crafted_record(record).set("heartbeat_ms", "0").line()},
     };
     for (const auto& r : rows) BOOST_TEST_CONTEXT(r.name) check_waited_for(r.text);
@@ -187,7 +189,9 @@ BOOST_AUTO_TEST_CASE(whitespace_and_unknown_fields_make_no_difference) {  // C10
     child owner(live_on);
     const auto live = seed_record(owner.pid());
     const auto dead = seed_record(dead_pid);
-    const auto newer = [](crafted_record r) { return r.set("version", "99").set("extra", R"({"a":[1]})").line(); };
+    const auto newer = [](crafted_record r) {
+        return r.set("version", "99").set("extra", R"({"a":[1]})").line();
+    };
     const auto without_end = [](const crafted_record& r) { return r.line().substr(0, r.line().size() - 1); };
     const std::pair<std::string, std::string> pairs[] = {
         {live.line() + "\r\n ", dead.line() + "\r\n "},

@@ -26,7 +26,9 @@ std::string fresh_epoch(pid_t pid) {
     return std::to_string(pid) + '-' + std::to_string(++stamp);
 }
 
-std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
+std::string in_quotes(std::string_view text) {
+    return '"' + std::string(text) + '"';
+}
 
 }  // namespace
 
@@ -75,8 +77,12 @@ crafted_record& crafted_record::without(std::string_view key) {
     return *this;
 }
 
-crafted_record& crafted_record::acquired_before(milliseconds ago) { return set("created_at_ms", wall_ms(ago)); }
-crafted_record& crafted_record::beaten_before(milliseconds ago) { return set("heartbeat_at_ms", wall_ms(ago)); }
+crafted_record& crafted_record::acquired_before(milliseconds ago) {
+    return set("created_at_ms", wall_ms(ago));
+}
+crafted_record& crafted_record::beaten_before(milliseconds ago) {
+    return set("heartbeat_at_ms", wall_ms(ago));
+}
 
 std::string crafted_record::line() const {
     std::string out;

@@ -1,4 +1,5 @@
-// Records and tokens written by hand, as a peer, a crash or a vandal would leave them; and what waiters are told.
+// Records and tokens written by hand, as a peer, a crash or a vandal would leave them; and what waiters are
+// told.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +30,7 @@ inline constexpr auto patience = 60s;
 /// No process has this pid: it is beyond what any kernel gives out, and still a pid.
 inline constexpr pid_t dead_pid = 999'999'999;
 
-// ---- who we are, as the system says it, without asking the library -------------------------------------------------
+// ---- who we are, as the system says it, without asking the library ------------------------------------------
 
 [[nodiscard]] std::string nodename();
 [[nodiscard]] std::string boot_id();
@@ -38,7 +39,7 @@ inline constexpr pid_t dead_pid = 999'999'999;
 /// The inode of our PID namespace, or empty.
 [[nodiscard]] std::string pid_namespace();
 
-// ---- records -------------------------------------------------------------------------------------------------------
+// ---- records ------------------------------------------------------------------------------------------------
 
 /// A record made of fields in their order. Values are JSON text.
 class crafted_record {
@@ -70,14 +71,14 @@ class crafted_record {
 /// The JSON text of a field in `line`; empty when there is none.
 [[nodiscard]] std::string field_of(const std::string& line, std::string_view key);
 
-/// A name that no lock of this process had: what was seen of a lock is kept by its directory's inode number, which the
-/// next test may get again.
+/// A name that no lock of this process had: what was seen of a lock is kept by its directory's inode number,
+/// which the next test may get again.
 [[nodiscard]] std::string fresh_name();
 
-// ---- options and events --------------------------------------------------------------------------------------------
+// ---- options and events -------------------------------------------------------------------------------------
 
-/// Quick wherever the library decides, and minutes where a test wants to be on one side of a limit: a record counts
-/// as silent after ten minutes, that of another host after thirty.
+/// Quick wherever the library decides, and minutes where a test wants to be on one side of a limit: a record
+/// counts as silent after ten minutes, that of another host after thirty.
 [[nodiscard]] fslock::options minutes();
 
 /// Collects events. Options that listen share what is collected, so they may outlive it.

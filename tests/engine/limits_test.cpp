@@ -131,16 +131,20 @@ namespace {
 
 constexpr int many = 150;
 
-std::string name_of(int i) { return "lock-" + std::to_string(i); }
+std::string name_of(int i) {
+    return "lock-" + std::to_string(i);
+}
 
 int guarded_among(const std::filesystem::path& d) {
     int n = 0;
-    for (int i = 0; i < many; ++i) n += read_file(d / name_of(i)).find("\"guard\"") != std::string::npos ? 1 : 0;
+    for (int i = 0; i < many; ++i)
+        n += read_file(d / name_of(i)).find("\"guard\"") != std::string::npos ? 1 : 0;
     return n;
 }
 
 /// More locks than descriptors: says what is not as it has to be, once others have looked at them.
-std::string hold_more_than_descriptors(const std::filesystem::path& d, const std::function<void()>& others_look) {
+std::string hold_more_than_descriptors(const std::filesystem::path& d,
+                                       const std::function<void()>& others_look) {
     limit_descriptors(128);
     std::vector<lock_guard> locks;
     std::vector<std::string> first_beats;
@@ -186,14 +190,14 @@ BOOST_AUTO_TEST_CASE(locks_beyond_the_budget_of_descriptors_carry_no_witness_and
     BOOST_TEST(d.empty());
 }
 
-// ---- half-way -------------------------------------------------------------------------------------------------------
+// ---- half-way -----------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(an_acquisition_that_fails_half_way_leaves_no_file_and_no_descriptor) {  // F11
     const directory d;
     for (const auto durability : {fslock::durability::relaxed, fslock::durability::full}) {
         auto o = minutes();
         o.durability = durability;
-        BOOST_TEST(in_child([&] {
+        const auto words = in_child([&] {
             (void)std::signal(SIGXFSZ, SIG_IGN);
             const rlimit nothing{0, RLIM_INFINITY};
             rlimit before{};
@@ -207,10 +211,12 @@ BOOST_AUTO_TEST_CASE(an_acquisition_that_fails_half_way_leaves_no_file_and_no_de
                 const auto lock = fslock::try_acquire(d / "x", patience, o, ec);
                 if (lock || ec != os_error(EFBIG)) return problems + "another answer: " + ec.message();
             }
-            if (!eventually([&] { return open_descriptors() == descriptors; })) problems += "descriptors are left\n";
+            if (!eventually([&] { return open_descriptors() == descriptors; }))
+                problems += "descriptors are left\n";
             (void)::setrlimit(RLIMIT_FSIZE, &before);
             return problems + obtainable(d / "x", o);
-        }) == "");
+        });
+        BOOST_TEST(words == "");
         BOOST_TEST(d.empty());
     }
 }
@@ -231,7 +237,7 @@ BOOST_AUTO_TEST_CASE(waits_in_vain_and_takeovers_leave_no_descriptor) {  // F11,
     BOOST_TEST(d.names() == std::vector<std::string>{"held"}, boost::test_tools::per_element());
 }
 
-// ---- a second time --------------------------------------------------------------------------------------------------
+// ---- a second time ------------------------------------------------------------------------------------------
 
 BOOST_AUTO_TEST_CASE(whoever_asks_again_after_an_error_finds_nobody_in_line) {
     const directory d;
@@ -295,7 +301,7 @@ BOOST_AUTO_TEST_CASE(a_guard_whose_lock_went_to_another_leaves_it_alone) {  // F
 BOOST_AUTO_TEST_CASE(a_relative_path_means_the_directory_of_the_call) {  // H11
     const directory d;
     const directory elsewhere;
-    BOOST_TEST(in_child([&] {
+    const auto words = in_child([&] {
         child thief(live_on);
         std::filesystem::current_path(d.path());
         auto lock = fslock::acquire("x", minutes());
@@ -311,7 +317,8 @@ BOOST_AUTO_TEST_CASE(a_relative_path_means_the_directory_of_the_call) {  // H11
         if (!d.empty()) problems += "not removed\n";
         if (picture_of(elsewhere.path()) != before) problems += "its namesake was touched\n";
         return problems;
-    }) == "");
+    });
+    BOOST_TEST(words == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,5 @@
-// What the first implementation tests of removing a dead owner's record, and of the token that is held meanwhile; one
-// case for each of its tests (named behind the case).
+// What the first implementation tests of removing a dead owner's record, and of the token that is held
+// meanwhile; one case for each of its tests (named behind the case).
 #include <boost/test/unit_test.hpp>
 
 #include "asking.hpp"
@@ -12,7 +12,8 @@
 namespace fslock::core {
 
 inline std::ostream& boost_test_print_type(std::ostream& out, reclaiming r) {
-    static constexpr const char* words[] = {"clear", "removed", "changed", "busy", "blocked", "cancelled", "failed"};
+    static constexpr const char* words[] = {"clear",   "removed",   "changed", "busy",
+                                            "blocked", "cancelled", "failed"};
     return out << words[static_cast<int>(r)];
 }
 
@@ -30,12 +31,14 @@ namespace os = fslock::os;
 using core::reclaiming;
 using fslock::event_kind;
 
-// ---- the steps of the protocol, one by one --------------------------------------------------------------------------
+// ---- the steps of the protocol, one by one ------------------------------------------------------------------
 
 class impatient final : public core::sleeper {
  public:
     os::call<core::wake> sleep(core::steady) override { return core::wake::due; }
-    os::call<core::wake> wait_for_change(core::steady, const os::file_facts&) override { return core::wake::due; }
+    os::call<core::wake> wait_for_change(core::steady, const os::file_facts&) override {
+        return core::wake::due;
+    }
 };
 
 class nobody_listens final : public core::reporter {
@@ -112,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_is_still_the_judged_one_is_removed_and_a_seco
     BOOST_TEST(d.empty());
 }
 
-// ---- the token -------------------------------------------------------------------------------------------------------
+// ---- the token ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -217,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_blocked_reclaim_is_reported_with_who_blocks_it_and_not_as
     told t;
     const auto before = picture_of(d.path());
     BOOST_TEST_REQUIRE(wait_until_told(d.lock(), t, event_kind::reclaim_blocked, minutes()) == "");
-    BOOST_TEST(picture_of(d.path()) == before, boost::test_tools::per_element());
+    BOOST_TEST(eventually([&] { return picture_of(d.path()) == before; }));
     const auto blocked = t.of(event_kind::reclaim_blocked)[0];
     BOOST_TEST(blocked.path == d.lock());
     BOOST_TEST(blocked.owner.pid == reclaimer.pid());

@@ -1,13 +1,13 @@
-// What the first implementation tests of a lock that is free or held, one case for each of its tests (named behind
-// the case) as far as it is about acquiring, beating and releasing.
+// What the first implementation tests of a lock that is free or held, one case for each of its tests (named
+// behind the case) as far as it is about acquiring, beating and releasing.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <boost/test/unit_test.hpp>
 #include <asio/io_context.hpp>
 #include <atomic>
 #include <barrier>
+#include <boost/test/unit_test.hpp>
 #include <csignal>
 #include <thread>
 
@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(acquiring_writes_a_record_and_dropping_the_guard_removes_it
 }
 
 // permission_denied_is_treated_as_transient_create_contention; here it is not contention, and ends the wait
-BOOST_AUTO_TEST_CASE(a_denied_permission_ends_the_wait_at_once, *boost::unit_test::precondition(ordinary_user)) {
+BOOST_AUTO_TEST_CASE(a_denied_permission_ends_the_wait_at_once,
+                     *boost::unit_test::precondition(ordinary_user)) {
     const directory d;
     (void)::chmod(d.path().c_str(), 0555);
     BOOST_TEST(without_privileges([&] { return refused(d.path(), d / "x", os_error(EACCES)); }) == "");
@@ -126,9 +127,7 @@ BOOST_AUTO_TEST_CASE(creating_and_removing_one_name_at_the_same_time_is_never_an
             if (lock) ++obtained;
         }
     };
-    {
-        std::jthread others[3] = {std::jthread(work), std::jthread(work), std::jthread(work)};
-    }
+    { std::jthread others[3] = {std::jthread(work), std::jthread(work), std::jthread(work)}; }
     BOOST_TEST(errors == 0);
     BOOST_TEST(obtained == 3 * rounds);
     BOOST_TEST(d.empty());
