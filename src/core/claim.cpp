@@ -126,6 +126,7 @@ task<std::error_code> settle_claim(os::world& w, const place& where, const std::
 task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
     auto error = co_await w.link(p.file, p.temp, target);
     if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
+    if (!error) where.where->links_work.store(true, std::memory_order_relaxed);
     if (!error && !p.temp.empty()) {
         (void)co_await w.unlink(p.temp);
         p.temp.clear();

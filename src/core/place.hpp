@@ -26,6 +26,7 @@ struct directory {
     const std::string path;  ///< absolute, without a trailing slash unless it is the root
     const os::directory_facts facts;
     mutable std::atomic<publishing> method{publishing::unnamed};
+    mutable std::atomic<bool> links_work{false};  ///< a hard link was made here
 
     [[nodiscard]] bool shared() const noexcept { return facts.kind == os::fs_class::shared; }
     /// One and the same for all directories of a filesystem.

@@ -85,7 +85,7 @@ bool same_record(const read_outcome& now, const evidence& judged) {
 /// an exclusive rename. Tried on a file of our own, whose second name goes again.
 task<bool> can_put_back(contender& c, const prepared& own) {
     const auto known = c.where.where->method.load(std::memory_order_relaxed);
-    if (known == publishing::renamed) co_return true;
+    if (known == publishing::renamed || c.where.where->links_work) co_return true;
     if (known == publishing::created || !own.ready()) co_return false;
     const auto second = c.where.private_path(c.world);
     auto error = co_await c.world.link(own.file, own.temp, second);

@@ -24,18 +24,18 @@ using fslock::lock_guard;
 using fslock::options;
 using std::filesystem::path;
 
-constexpr auto longest_wait = 60s;
-constexpr auto at_once = 2s;  // it takes less than a millisecond, on a machine that has nothing else to do
+constexpr auto at_once = 2s;   // it takes less than a millisecond, on a machine that has nothing else to do
+constexpr auto too_late = 5s;  // for what has to come at once
 constexpr uid_t nobody = 65534;
 
-answer ask_blocking(const path& p, const options& o) {
+answer ask_blocking(const path& p, const options& o, std::chrono::seconds limit) {
     answer a;
-    a.lock = fslock::try_acquire(p, longest_wait, o, a.error);
+    a.lock = fslock::try_acquire(p, limit, o, a.error);
     a.completed = a.error || a.lock;
     return a;
 }
 
-answer ask_once(const path& p, const options& o) {
+answer ask_once(const path& p, const options& o, std::chrono::seconds) {
     answer a;
     try {
         a.lock = fslock::try_acquire_once(p, o);
@@ -56,30 +56,30 @@ asio::awaitable<void> await_lock(path p, options o, answer& into) {
     into.completed = true;
 }
 
-answer ask_in_coroutine(const path& p, const options& o) {
+answer ask_in_coroutine(const path& p, const options& o, std::chrono::seconds limit) {
     answer a;
     asio::io_context io;
     asio::co_spawn(io, await_lock(p, o, a), [&](const std::exception_ptr&) { io.stop(); });
-    io.run_for(longest_wait);
+    io.run_for(limit);
     return a;
 }
 
-answer ask_with_callback(const path& p, const options& o) {
+answer ask_with_callback(const path& p, const options& o, std::chrono::seconds limit) {
     answer a;
     asio::io_context io;
-    fslock::async_try_acquire(io, p, longest_wait, o, [&](fslock::error_code ec, lock_guard lock) {
+    fslock::async_try_acquire(io, p, limit, o, [&](fslock::error_code ec, lock_guard lock) {
         a.error = ec;
         a.lock = std::move(lock);
         a.completed = a.error || a.lock;
         io.stop();
     });
-    io.run_for(longest_wait);
+    io.run_for(limit);
     return a;
 }
 
-answer ask(const way& w, const path& p, const options& o) {
+answer ask(const way& w, const path& p, const options& o, std::chrono::seconds limit) {
     const auto began = std::chrono::steady_clock::now();
-    auto a = w.ask(p, o);
+    auto a = w.ask(p, o, limit);
     a.took = std::chrono::steady_clock::now() - began;
     return a;
 }
@@ -87,7 +87,7 @@ answer ask(const way& w, const path& p, const options& o) {
 /// What the library and Asio open once: the background context, the identity.
 void warm_up() {
     const directory d;
-    for (const auto& w : ways()) (void)w.ask(d / "x", options());
+    for (const auto& w : ways()) (void)w.ask(d / "x", options(), patience);
 }
 
 std::string contents_of(const path& p, const struct stat& facts) {
@@ -166,7 +166,7 @@ std::string refused(const path& d, const path& p, std::error_code expected, cons
     for (const auto& w : ways()) {
         const auto before = picture_of(d);
         const auto descriptors = open_descriptors();
-        const auto a = ask(w, p, o);
+        const auto a = ask(w, p, o, too_late);
         if (!a.completed) problems << w.name << ": no answer\n";
         if (a.lock) problems << w.name << ": a lock, instead of " << expected.message() << '\n';
         if (a.error != expected)
@@ -181,7 +181,7 @@ std::string refused(const path& d, const path& p, std::error_code expected, cons
 std::string obtainable(const path& p, const options& o) {
     std::ostringstream problems;
     for (const auto& w : ways()) {
-        auto a = ask(w, p, o);
+        auto a = ask(w, p, o, patience);
         if (a.error) problems << w.name << ": " << a.error.message() << '\n';
         if (!a.lock) {
             problems << w.name << ": no lock\n";

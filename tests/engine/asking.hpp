@@ -29,11 +29,10 @@ struct answer {
     std::chrono::steady_clock::duration took{};
 };
 
-/// One way to ask. Those with a limit have one of a minute; a test fails, and does not hang, when one does not
-/// answer.
+/// One way to ask. A test fails, and does not hang, when it has not answered within `limit`.
 struct way {
     const char* name;
-    answer (*ask)(const std::filesystem::path&, const fslock::options&);
+    answer (*ask)(const std::filesystem::path&, const fslock::options&, std::chrono::seconds limit);
 };
 
 /// A blocking twin, one attempt, a coroutine that waits for as long as it takes, a callback with a limit.

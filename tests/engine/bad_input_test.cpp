@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_dangling_symbolic_link_is_no_lock_and_its_target_is_not_m
     BOOST_TEST(d.empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_fifo_is_no_lock_and_nobody_waits_for_its_other_end) {
+BOOST_AUTO_TEST_CASE(a_fifo_is_no_lock_and_nobody_waits_for_its_other_end, *boost::unit_test::timeout(60)) {
     const directory d;
     BOOST_REQUIRE(::mkfifo((d / "x").c_str(), 0600) == 0);
     check_refused_until_removed(d, "x");

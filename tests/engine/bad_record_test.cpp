@@ -50,7 +50,7 @@ void check_waited_for(const std::string& text) {
             const auto old = d / fresh_name();
             write_file(old, text);
             age_file(old, 11min);
-            auto a = w.ask(old, minutes());
+            auto a = w.ask(old, minutes(), patience);
             BOOST_TEST(!a.error);
             BOOST_TEST(static_cast<bool>(a.lock));
             a.lock = {};

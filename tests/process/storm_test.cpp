@@ -112,5 +112,11 @@ BOOST_AUTO_TEST_CASE(no_two_own_and_nobody_is_stuck_while_owners_are_killed_at_r
         BOOST_TEST_REQUIRE(owner.hear() == 'o');
     }
     BOOST_TEST(static_cast<bool>(fslock::try_acquire(d / "x", 60s, quick())));
-    BOOST_TEST(d.names() == std::vector<std::string>(), boost::test_tools::per_element());
+    // A process that is killed while it has a private file leaves that: where files cannot be unnamed, its record in
+    // preparation; else only what it had moved aside at the moment. Never a record or a token.
+    auto left = d.names();
+    const auto temps = std::erase_if(left, [](const std::string& name) { return name.starts_with(".x.tmp."); });
+    BOOST_TEST(left.empty());
+    BOOST_TEST(temps <= static_cast<std::size_t>(p.kills));
+    BOOST_TEST_MESSAGE(temps << " private files are left of " << p.kills << " killed processes");
 }
