@@ -241,7 +241,16 @@ boost::test_tools::assertion_result two_users(boost::unit_test::test_unit_id id)
     return ::geteuid() == 0 ? ordinary_user(id) : possible("only root can have files of two users");
 }
 
-boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id) {
+boost::test_tools::assertion_result threads_in_children(boost::unit_test::test_unit_id) {
+#if defined(__SANITIZE_THREAD__)
+    return possible("ThreadSanitizer cannot follow the threads of a forked child");
+#else
+    return possible("");
+#endif
+}
+
+boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id id) {
+    if (auto followed = threads_in_children(id); !followed) return followed;
     const directory d;
     (void)::chmod(d.path().c_str(), 0755);
     return possible(in_child([&] {
@@ -251,7 +260,8 @@ boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id
     }));
 }
 
-boost::test_tools::assertion_result mounts(boost::unit_test::test_unit_id) {
+boost::test_tools::assertion_result mounts(boost::unit_test::test_unit_id id) {
+    if (auto followed = threads_in_children(id); !followed) return followed;
     const directory d;
     const auto problem = on_tmpfs(d.path(), "size=64k", [] { return std::string(); });
     return possible(problem.empty() ? problem : "a tmpfs cannot be mounted here (unshare --mount)");

@@ -69,6 +69,8 @@ using told_in_words = std::function<std::string()>;
 
 // ---- preconditions ------------------------------------------------------------------------------------------
 
+/// ThreadSanitizer cannot follow the threads of a child that was forked while there were others.
+boost::test_tools::assertion_result threads_in_children(boost::unit_test::test_unit_id);
 /// Somebody whom the system denies something.
 boost::test_tools::assertion_result ordinary_user(boost::unit_test::test_unit_id);
 boost::test_tools::assertion_result two_users(boost::unit_test::test_unit_id);

@@ -169,7 +169,8 @@ std::string hold_more_than_descriptors(const std::filesystem::path& d,
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(locks_beyond_the_budget_of_descriptors_carry_no_witness_and_work) {  // K04
+BOOST_AUTO_TEST_CASE(locks_beyond_the_budget_of_descriptors_carry_no_witness_and_work,
+                     *boost::unit_test::precondition(threads_in_children)) {  // K04
     const directory d;
     child owner([&](child::pipe_to_parent& parent) {
         const auto words = hold_more_than_descriptors(d.path(), [&] {
@@ -192,7 +193,8 @@ BOOST_AUTO_TEST_CASE(locks_beyond_the_budget_of_descriptors_carry_no_witness_and
 
 // ---- half-way -----------------------------------------------------------------------------------------------
 
-BOOST_AUTO_TEST_CASE(an_acquisition_that_fails_half_way_leaves_no_file_and_no_descriptor) {  // F11
+BOOST_AUTO_TEST_CASE(an_acquisition_that_fails_half_way_leaves_no_file_and_no_descriptor,
+                     *boost::unit_test::precondition(threads_in_children)) {  // F11
     const directory d;
     for (const auto durability : {fslock::durability::relaxed, fslock::durability::full}) {
         auto o = minutes();
@@ -298,7 +300,8 @@ BOOST_AUTO_TEST_CASE(a_guard_whose_lock_went_to_another_leaves_it_alone) {  // F
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_relative_path_means_the_directory_of_the_call) {  // H11
+BOOST_AUTO_TEST_CASE(a_relative_path_means_the_directory_of_the_call,
+                     *boost::unit_test::precondition(threads_in_children)) {  // H11
     const directory d;
     const directory elsewhere;
     const auto words = in_child([&] {

@@ -246,7 +246,8 @@ std::string beat_without_being_able_to_write(const std::filesystem::path& p) {
 }  // namespace
 
 // heartbeat_error_classification_terminal_vs_transient, the second half
-BOOST_AUTO_TEST_CASE(a_heartbeat_that_cannot_be_written_is_tried_again) {
+BOOST_AUTO_TEST_CASE(a_heartbeat_that_cannot_be_written_is_tried_again,
+                     *boost::unit_test::precondition(threads_in_children)) {
     const directory d;
     BOOST_TEST(in_child([&] { return beat_without_being_able_to_write(d / "x"); }) == "");
 }
