@@ -15,10 +15,6 @@
 
 namespace fslock {
 
-namespace engine {
-class operation;
-}  // namespace engine
-
 namespace detail {
 
 using wait_limit = std::optional<std::chrono::steady_clock::duration>;  ///< absent: for as long as it takes
@@ -48,22 +44,6 @@ struct started {
 [[nodiscard]] started start_acquire(const asio::any_io_executor& io, std::filesystem::path path, options o,
                                     wait_limit limit);
 void submit(std::shared_ptr<engine::operation> waiting, acquire_completion done);
-void cancel(const std::shared_ptr<engine::operation>& waiting);
-
-/// Lives in a cancellation slot, perhaps longer than what it cancels.
-class canceller {
- public:
-    explicit canceller(std::weak_ptr<engine::operation> waiting) noexcept : waiting_(std::move(waiting)) {}
-    void operator()(asio::cancellation_type type) const {
-        constexpr auto any = asio::cancellation_type::terminal | asio::cancellation_type::partial |
-                             asio::cancellation_type::total;
-        if ((type & any) == asio::cancellation_type::none) return;
-        if (const auto operation = waiting_.lock()) cancel(operation);
-    }
-
- private:
-    std::weak_ptr<engine::operation> waiting_;
-};
 
 template <class Handler>
 void acquire_on(const asio::any_io_executor& io, Handler handler, std::filesystem::path path, options o,
@@ -76,7 +56,7 @@ void acquire_on(const asio::any_io_executor& io, Handler handler, std::filesyste
     auto slot = asio::get_associated_cancellation_slot(handler);
     auto done = parked<Handler, error_code, lock_guard>::create(std::move(handler), io);
     // Before it can complete: afterwards the slot is not ours to touch.
-    if (slot.is_connected()) slot.template emplace<canceller>(first.waiting);
+    if (slot.is_connected()) slot.template emplace<canceller<engine::operation>>(first.waiting);
     submit(std::move(first.waiting), std::move(done));
 }
 

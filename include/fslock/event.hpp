@@ -36,6 +36,14 @@ struct owner_info {
     bool this_process = false;                               ///< The owner is the process that asks.
 };
 
+/// What became of the record of a lock that was lost.
+enum class loss {
+    none,            ///< The lock was not lost.
+    removed,         ///< Nothing is at its path any more.
+    replaced,        ///< Something else is: the record of another owner, or a copy of ours that somebody judges dead.
+    directory_gone,  ///< Its directory was moved or removed.
+};
+
 enum class event_kind {
     waiting,          ///< The lock is held; `owner` says by whom. Once per wait.
     reclaimed,        ///< A dead owner's record was removed; `proof` says why. The lock is being claimed.
@@ -44,8 +52,11 @@ enum class event_kind {
     held_long,        ///< The owner holds for longer than `options::warn_after`. Once per wait.
     beat_failed,      ///< A heartbeat could not be written; `error` says why. It is tried again.
     beat_recovered,   ///< Heartbeats work again after `count` failures.
-    at_risk,          ///< Heartbeats failed for three intervals: owners on other hosts may take over soon. Once.
-    lost,             ///< The lock is not ours any more. No further heartbeats.
+    at_risk,          ///< No heartbeat for three intervals, failed or hanging: owners on other hosts may take over
+                      ///< soon. Once, until heartbeats work again.
+    lost,             ///< The lock is not ours any more; `loss` says what happened. No further heartbeats.
+    polling,          ///< The kernel cannot tell of changes (`error`: usually a limit of inotify): the waiter looks
+                      ///< every `options::poll_interval` instead. Once per wait.
 };
 
 /// One report to `options::on_event`.
@@ -55,14 +66,16 @@ struct event {
     event_kind kind{};
     std::filesystem::path path;
     owner_info owner;                    ///< Whom the event is about; for holder events, ourselves.
+    fslock::loss loss = loss::none;      ///< For `lost`.
     fslock::proof proof = proof::none;   ///< For `reclaimed`, and for `waiting` what shows that the owner lives.
     std::chrono::milliseconds age{0};    ///< How long the owner was silent, or has held, or we have waited.
     std::error_code error;               ///< For the events about failures.
     std::uint64_t count = 0;             ///< Failures so far, or reports suppressed since the last one.
 };
 
-/// The words for a proof, a kind of event and an event, in English.
+/// The words for a proof, a loss, a kind of event and an event, in English.
 [[nodiscard]] const char* to_string(proof p) noexcept;
+[[nodiscard]] const char* to_string(loss l) noexcept;
 [[nodiscard]] const char* to_string(event_kind k) noexcept;
 [[nodiscard]] std::string to_string(const event& e);
 

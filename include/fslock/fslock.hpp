@@ -7,3 +7,4 @@
 #include "inspect.hpp"
 #include "lock_guard.hpp"
 #include "options.hpp"
+#include "with_lock.hpp"

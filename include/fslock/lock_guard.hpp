@@ -22,6 +22,10 @@ namespace detail {
 [[nodiscard]] asio::any_io_executor executor_of_lock(const engine::held_lock* lock);
 void start_verify(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code, bool> done);
 void start_release(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code> done);
+void start_loss_wait(const std::shared_ptr<engine::lost_wait>& wait, completion_ptr<error_code> done);
+[[nodiscard]] std::shared_ptr<engine::lost_wait> make_loss_wait(std::shared_ptr<engine::held_lock> lock);
+[[nodiscard]] asio::any_io_executor executor_of_lock(const engine::lost_wait& wait);
+void end_loss_waits(const engine::held_lock* lock) noexcept;
 [[nodiscard]] lock_guard make_guard(std::shared_ptr<engine::held_lock> lock) noexcept;
 
 struct verify_initiation {
@@ -31,13 +35,18 @@ struct verify_initiation {
         start_verify(std::move(lock), parked<std::decay_t<Handler>, error_code, bool>::create(
                                           std::forward<Handler>(handler), executor_to_post(io)));
     }
-    template <class Executor>
-    static asio::any_io_executor executor_to_post(const Executor& executor) {
-        if constexpr (std::is_convertible_v<Executor, asio::any_io_executor>) {
-            return executor;
-        } else {
-            return asio::system_executor();
-        }
+};
+
+struct loss_initiation {
+    template <class Handler>
+    void operator()(Handler&& handler, std::shared_ptr<engine::lost_wait> wait) const {
+        const auto io = asio::get_associated_executor(handler, executor_of_lock(*wait));
+        auto slot = asio::get_associated_cancellation_slot(handler);
+        auto done = parked<std::decay_t<Handler>, error_code>::create(std::forward<Handler>(handler),
+                                                                      executor_to_post(io));
+        // Before it can complete: afterwards the slot is not ours to touch.
+        if (slot.is_connected()) slot.template emplace<canceller<engine::lost_wait>>(wait);
+        start_loss_wait(wait, std::move(done));
     }
 };
 
@@ -62,7 +71,7 @@ struct release_initiation {
 class [[nodiscard]] lock_guard {
  public:
     lock_guard() noexcept = default;
-    lock_guard(lock_guard&& other) noexcept = default;
+    lock_guard(lock_guard&& other) noexcept : lock_(std::move(other.lock_)) { detail::end_loss_waits(lock_.get()); }
     lock_guard& operator=(lock_guard&& other) noexcept;
     ~lock_guard();
 
@@ -84,7 +93,8 @@ class [[nodiscard]] lock_guard {
     [[nodiscard]] bool verify();
     [[nodiscard]] bool verify(error_code& ec) noexcept;
 
-    /// Whether a loss is known already, from a heartbeat or a `verify`. No system call. False for an empty guard.
+    /// Whether a loss is known already: from a heartbeat, from a `verify`, or from the kernel (see `async_wait_lost`). No
+    /// system call. False for an empty guard.
     [[nodiscard]] bool lost() const noexcept;
 
     /// Gives the lock back now; the guard is empty afterwards, in every case. Needs no event loop and no free space.
@@ -94,6 +104,22 @@ class [[nodiscard]] lock_guard {
     /// Releasing an empty guard does nothing and is no error.
     void release();
     void release(error_code& ec) noexcept;
+
+    /// Completes with `void(error_code)` when the lock is lost: without an error, at once when the loss is known already.
+    ///
+    /// On a local filesystem the kernel tells of a loss as it happens (the record removed, renamed or replaced, its
+    /// directory moved), unless `options::events` is off or the limits of inotify(7) are reached: then, on a shared
+    /// filesystem, and when a directory further up is moved, it is found at the next heartbeat.
+    ///
+    /// * Executor: the associated one, by default the context of the acquisition.
+    /// * May be destroyed meanwhile: the guard. Moving, releasing or destroying it, and asking an empty one, completes
+    ///   with `asio::error::operation_aborted`. Destroying the context drops the handler without calling it.
+    /// * Cancellation (terminal, partial and total): `operation_aborted`; the lock stays held.
+    template <asio::completion_token_for<void(error_code)> Token = detail::default_token>
+    auto async_wait_lost(Token&& token = Token{}) {
+        return asio::async_initiate<Token, void(error_code)>(detail::loss_initiation{}, token,
+                                                             detail::make_loss_wait(lock_));
+    }
 
     /// `verify` without blocking on a slow filesystem. Completes with `void(error_code, bool)` on the associated
     /// executor, by default the context of the acquisition. The guard may be moved, released or destroyed meanwhile: then
@@ -124,7 +150,7 @@ template <class Handler>
 void detail::release_initiation::operator()(Handler&& handler, lock_guard guard) const {
     const auto io = asio::get_associated_executor(handler, executor_of_lock(guard.lock_.get()));
     auto done = parked<std::decay_t<Handler>, error_code>::create(std::forward<Handler>(handler),
-                                                                  verify_initiation::executor_to_post(io));
+                                                                  executor_to_post(io));
     start_release(std::exchange(guard.lock_, nullptr), std::move(done));
 }
 

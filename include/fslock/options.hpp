@@ -28,6 +28,12 @@ enum class witness {
     off,        ///< Never; life is judged by process and heartbeat. One descriptor less per held lock.
 };
 
+/// Whether the kernel is asked to tell of changes.
+enum class events {
+    automatic,  ///< Wherever it can: on a local filesystem, within the limits of inotify(7).
+    off,        ///< Never: a waiter looks every `poll_interval`, an owner at every heartbeat.
+};
+
 /// Options of one acquisition. A plain value; copying it is all there is to it.
 ///
 /// It has a constructor on purpose: g++ 12 destroys temporaries of aggregates twice when they stand beside
@@ -54,7 +60,8 @@ struct options {
     /// How long a damaged record (empty, cut off, zeros) must stay unchanged before it is removed.
     std::chrono::milliseconds malformed_grace{5'000};
 
-    /// How often a waiter looks where it cannot be woken; spread by a fifth to both sides. 1 ms to 1 minute.
+    /// How often a waiter looks where the kernel does not wake it (see `events`); spread by a fifth to both sides. 1 ms
+    /// to 1 minute. Where it does, a waiter still looks every 5 seconds, or every `poll_interval` if that is longer.
     std::chrono::milliseconds poll_interval{100};
 
     /// How long an owner may hold before waiters report `held_long`; it is only a report.
@@ -68,6 +75,9 @@ struct options {
 
     /// See `fslock::witness`.
     fslock::witness witness = fslock::witness::automatic;
+
+    /// See `fslock::events`.
+    fslock::events events = fslock::events::automatic;
 
     /// For people: what the owner is doing. UTF-8, at most 256 bytes; empty means that none is recorded.
     std::string label;

@@ -16,6 +16,7 @@ constexpr milliseconds first_blocked_backoff{250};
 constexpr milliseconds longest_blocked_backoff{5'000};
 constexpr microseconds first_busy_backoff{50};
 constexpr milliseconds reclaim_blocked_every{60'000};
+constexpr milliseconds safety_net{5'000};  // between two looks of those who are told
 
 std::chrono::system_clock::time_point wall_time(std::int64_t ms) {
     constexpr std::int64_t last = std::chrono::duration_cast<milliseconds>(
@@ -29,7 +30,10 @@ struct wait_state {
     bool said_stale = false;
     bool said_held_long = false;
     unsigned blocked = 0;
+    bool said_polling = false;
     microseconds busy_backoff = first_busy_backoff;
+    /// Something happened to the record, and its owner seems to live: the delay before the next look.
+    std::optional<microseconds> stir_backoff;
     int absences = 0;          ///< in a row
     bool retry_once = false;   ///< one attempt past the deadline is owed
     std::int64_t floor = 0;    ///< our epoch must be greater than those of the owners before us
@@ -98,11 +102,12 @@ contend_outcome ended(ending how, std::error_code error = {}) {
     return out;
 }
 
-/// A poll, spread by a fifth to both sides so that contenders do not march in step.
-steady::duration jittered(contender& c) {
-    const auto poll = std::chrono::duration_cast<microseconds>(c.opts.poll_interval);
-    return poll * 4 / 5 + poll * 2 / 5 * (c.world.random() % 1024) / 1024;
+/// Spread by a fifth to both sides so that contenders do not march in step.
+steady::duration jittered(contender& c, microseconds pause) {
+    return pause * 4 / 5 + pause * 2 / 5 * (c.world.random() % 1024) / 1024;
 }
+
+steady::duration next_poll(contender& c) { return jittered(c, c.opts.poll_interval); }
 
 bool past_deadline(const contender& c) { return c.deadline && c.world.now() >= *c.deadline; }
 
@@ -114,12 +119,69 @@ task<bool> pause(contender& c, steady then) {
     co_return woken != wake::cancelled;
 }
 
+void report_polling(contender& c, wait_state& s, const record& r, std::error_code error) {
+    if (std::exchange(s.said_polling, true)) return;
+    auto e = event_about(c, event_kind::polling, r);
+    e.error = error;
+    c.reporter.report(std::move(e));
+}
+
+bool is_gone(std::error_code e) {
+    return e == std::errc::no_such_file_or_directory || e == std::errc::not_a_directory;
+}
+
+/// Has the kernel tell of the end of the owner, and of what happens to its record. `still` only where nothing that
+/// matters can happen without that.
+watching watch_owner(contender& c, wait_state& s, const finding& f) {
+    if (c.opts.events == events::off) return watching::never;
+    const bool lives = f.judged.what == fate::alive;
+    const bool by_process = lives && f.judged.proof == proof::process_alive;
+    const bool by_witness = lives && f.judged.proof == proof::witness_held;
+    os::result<watching> record = watching::never;
+    os::result<watching> process = by_process ? watching::never : watching::still;
+    if (!c.where.shared()) record = c.sleeper.watch_record(c.where.path(), f.evidence.file);
+    if (is_gone(record.error())) return watching::anew;
+    if (record.error()) report_polling(c, s, f.evidence.rec, record.error());
+    if (by_process) process = c.sleeper.watch_process(f.evidence.rec.pid);
+    if (*record == watching::anew || *process == watching::anew) return watching::anew;
+    // A process that is known by its pid alone counts as alive for a time only.
+    const bool for_good = by_witness || (by_process && f.evidence.rec.process_start_time);
+    const bool told = *record == watching::still && *process == watching::still && for_good;
+    return told ? watching::still : watching::never;
+}
+
+/// The kernel reports the close of a dying owner before it drops the owner's lock: then very soon again.
+std::optional<microseconds> after_a_stir(const contender& c, wait_state& s, const finding& f) {
+    if (!s.stir_backoff) return {};
+    const auto pause = *s.stir_backoff;
+    s.stir_backoff = 2 * pause;
+    if (f.judged.proof == proof::witness_held && pause < c.opts.poll_interval) return pause;
+    s.stir_backoff.reset();
+    return {};
+}
+
+/// Who waits says so to the owner, as long as there are descriptors to be had.
+void show_waiting(contender& c, finding& f) {
+    if (f.judged.proof == proof::witness_held && c.world.new_witness() == os::witness_kind::ofd) {
+        c.world.show_waiting(f.file);
+    } else {
+        f.file.close();
+    }
+}
+
 /// For an owner who lives, or may live: until something happens to the record, or the next poll.
-task<bool> wait_for_owner(contender& c, const finding& f) {
+task<bool> wait_for_owner(contender& c, wait_state& s, finding& f) {
     if (past_deadline(c)) co_return true;
-    auto then = c.world.now() + jittered(c);
+    const auto told = watch_owner(c, s, f);
+    if (told == watching::anew) co_return true;  // what happened before is found by one more look
+    const auto net = std::max(safety_net, c.opts.poll_interval);
+    steady::duration delay = told == watching::still ? jittered(c, net) : next_poll(c);
+    if (const auto soon = after_a_stir(c, s, f)) delay = *soon;
+    show_waiting(c, f);
+    auto then = c.world.now() + delay;
     if (c.deadline) then = std::min(then, *c.deadline);
-    const auto woken = co_await c.sleeper.wait_for_change(then, f.evidence.file);
+    const auto woken = co_await c.sleeper.wait_for_change(then);
+    if (woken == wake::event) s.stir_backoff = first_busy_backoff;
     co_return woken != wake::cancelled;
 }
 
@@ -165,11 +227,11 @@ task<turn> take_over(contender& c, wait_state& s, const finding& f) {
 task<turn> meet_absence(contender& c, wait_state& s) {
     turn t;
     s.retry_once = s.absences == 0;
-    if (++s.absences > 2) t.go_on = co_await pause(c, c.world.now() + jittered(c));
+    if (++s.absences > 2) t.go_on = co_await pause(c, c.world.now() + next_poll(c));
     co_return t;
 }
 
-task<turn> act_on(contender& c, wait_state& s, const finding& f) {
+task<turn> act_on(contender& c, wait_state& s, finding& f) {
     turn t;
     if (f.state == reading::absent) co_return co_await meet_absence(c, s);
     s.absences = 0;
@@ -178,7 +240,7 @@ task<turn> act_on(contender& c, wait_state& s, const finding& f) {
         co_return t;
     }
     if (f.state == reading::unsteady) {
-        t.go_on = co_await pause(c, c.world.now() + jittered(c));
+        t.go_on = co_await pause(c, c.world.now() + next_poll(c));
         co_return t;
     }
     if (f.judged.what != fate::dead && f.judged.what != fate::being_reclaimed) s.busy_backoff = first_busy_backoff;
@@ -186,7 +248,7 @@ task<turn> act_on(contender& c, wait_state& s, const finding& f) {
         case fate::alive:
         case fate::unknown:
             if (!past_deadline(c)) report_alive(c, s, f);
-            t.go_on = co_await wait_for_owner(c, f);
+            t.go_on = co_await wait_for_owner(c, s, f);
             break;
         case fate::being_reclaimed: t.go_on = co_await look_again_soon(c, s); break;
         case fate::dead: co_return co_await take_over(c, s, f);
@@ -195,8 +257,18 @@ task<turn> act_on(contender& c, wait_state& s, const finding& f) {
     co_return t;
 }
 
+/// Our process had the lock a moment ago, and others were waiting.
+task<bool> leave_it_to_others(contender& c) {
+    if (!c.seen.yield_until) co_return true;
+    const auto until = *std::exchange(c.seen.yield_until, std::nullopt);
+    if (c.world.now() >= until) co_return true;
+    co_return co_await pause(c, until);
+}
+
 task<contend_outcome> contend_until(contender& c, bool claimed) {
     wait_state s;
+    const bool begin = co_await leave_it_to_others(c);
+    if (!begin) co_return ended(ending::cancelled);
     for (;; claimed = false) {
         if (!claimed) {
             const auto error = co_await claim(c.world, c.where, c.where.path(), c.opts, c.mine, s.floor);
@@ -204,7 +276,7 @@ task<contend_outcome> contend_until(contender& c, bool claimed) {
             if (error != std::error_code(EEXIST, std::system_category())) co_return ended(ending::failed, error);
         }
         const bool expired = past_deadline(c);
-        const auto f =
+        auto f =
             co_await examine(c.world, c.where, c.where.path(), subject::lock, c.opts, c.seen.lock, c.mine);
         const auto t = co_await act_on(c, s, f);
         if (t.error) co_return ended(ending::failed, t.error);

@@ -16,16 +16,38 @@ enum class wake : std::uint8_t {
     cancelled  ///< Nobody wants the result any more: clean up and end.
 };
 
+enum class watching : std::uint8_t {
+    never,  ///< Nobody will tell: poll.
+    anew,   ///< From now on; what happened before has to be looked for.
+    still   ///< As before.
+};
+
 /// Where a protocol step waits. The only place at which a real acquisition suspends.
 class sleeper {
  public:
     /// Wakes at `until`, or when the attempt is cancelled; then every later call returns at once.
     virtual os::call<wake> sleep(steady until) = 0;
-    /// The same, and also when something happens to the record `watched`.
-    virtual os::call<wake> wait_for_change(steady until, const os::file_facts& watched) = 0;
+    /// The same, and also when something happens, or has happened since the last call, to what is watched.
+    virtual os::call<wake> wait_for_change(steady until) = 0;
+
+    /// Watches the record `seen` at `path` instead of another one. An error says why that cannot be.
+    virtual os::result<watching> watch_record(const std::string& path, const os::file_facts& seen) = 0;
+    /// Watches for the end of process `pid` instead of another one.
+    virtual os::result<watching> watch_process(int pid) = 0;
 
  protected:
     ~sleeper() = default;
+};
+
+/// A sleeper whom nobody tells anything.
+class deaf_sleeper : public sleeper {
+ public:
+    os::call<wake> wait_for_change(steady until) override { return sleep(until); }
+    os::result<watching> watch_record(const std::string&, const os::file_facts&) override { return watching::never; }
+    os::result<watching> watch_process(int) override { return watching::never; }
+
+ protected:
+    ~deaf_sleeper() = default;
 };
 
 /// Who is told what happens.
@@ -45,6 +67,7 @@ struct sightings {
     std::string busy_token;
     std::optional<steady> blocked_reported;
     std::uint64_t blocked_suppressed = 0;
+    std::optional<steady> yield_until;  ///< others wait: leave the lock to them until then
 };
 
 struct contender {

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "contend.hpp"
 #include "fslock/error.hpp"
 #include "read_record.hpp"
 #include "reclaim.hpp"
@@ -22,6 +23,12 @@ standing_outcome is_now(standing s, std::error_code error = {}) {
     return out;
 }
 
+standing_outcome is_lost(loss why) {
+    auto out = is_now(standing::lost);
+    out.why = why;
+    return out;
+}
+
 std::error_code again() { return {EAGAIN, std::system_category()}; }
 
 bool has_epoch(const read_outcome& r, const std::string& epoch) {
@@ -37,11 +44,16 @@ task<standing_outcome> holder::look(os::world& w) {
     if (!guarded()) co_return co_await look_without_witness(w);
     // Our descriptor keeps the inode number from being used again: same number, same file.
     const auto now = co_await w.facts_at(where_.path());
-    if (!now && is(now.error(), ENOENT)) co_return is_now(standing::lost);
-    if (!now && is(now.error(), ENOTDIR)) co_return is_now(standing::lost);
+    if (!now && (is(now.error(), ENOENT) || is(now.error(), ENOTDIR))) co_return co_await absent(w);
     if (!now) co_return is_now(standing::unsure, now.error());
     if (now->same_inode(mine_.facts)) co_return is_now(standing::ours);
     co_return co_await adopt(w);
+}
+
+task<standing_outcome> holder::absent(os::world& w) {
+    const auto directory = co_await w.directory(where_.where->path);
+    const bool there = directory && directory->same_inode(where_.where->facts.file);
+    co_return is_lost(there ? loss::removed : loss::directory_gone);
 }
 
 /// Another inode at the path: ours only if it has our epoch, and nobody has begun to remove it.
@@ -49,15 +61,15 @@ task<standing_outcome> holder::adopt(os::world& w) {
     auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
     if (found.state == reading::unsteady || found.state == reading::failed)
         co_return is_now(standing::unsure, found.error);
-    if (!has_epoch(found, mine_.rec.writer_epoch)) co_return is_now(standing::lost);
+    if (!has_epoch(found, mine_.rec.writer_epoch)) co_return is_lost(loss::replaced);
     const auto guard = mine_.rec.guard;
     const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
     // A flock may be busy because somebody is asking.
-    const auto refused = guard == witness_kind::flock ? standing::unsure : standing::lost;
-    if (witness != lock_state::free) co_return is_now(refused, again());
+    if (witness != lock_state::free && guard == witness_kind::flock) co_return is_now(standing::unsure, again());
+    if (witness != lock_state::free) co_return is_lost(loss::replaced);
     if (guard == witness_kind::ofd) {
         const auto removal = co_await w.lock(found.file, lock_byte::removal, guard);
-        if (removal != lock_state::free) co_return is_now(standing::lost);
+        if (removal != lock_state::free) co_return is_lost(loss::replaced);
     }
     const auto now = co_await w.facts_at(where_.path());
     const bool there = now && now->same_inode(found.facts);
@@ -79,14 +91,14 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
     if (found.state == reading::absent) {
         if (!absent_since_) absent_since_ = w.now();
         const bool proved = !where_.shared() || w.now() - *absent_since_ >= interval_of(mine_.rec);
-        if (proved) co_return is_now(standing::lost);
+        if (proved) co_return co_await absent(w);
         co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
     }
     if (found.state != reading::seen) co_return is_now(standing::unsure, found.error);
     // A damaged record names nobody else: it may be whole again at the next look.
     if (found.what.kind != content::record)
         co_return is_now(standing::unsure, std::error_code(EBADMSG, std::system_category()));
-    co_return is_now(standing::lost);
+    co_return is_lost(loss::replaced);
 }
 
 task<std::error_code> holder::write_beat(os::world& w) {
@@ -136,8 +148,19 @@ task<std::error_code> holder::remove(contender& c) {
     co_return error;
 }
 
+/// A process that takes turn after turn would keep the lock from those whom the kernel has to wake first. Looked for
+/// after a turn that took longer than the look, and now and then after a short one.
+void holder::look_for_waiters(contender& c) const {
+    constexpr unsigned one_in = 8;
+    if (mine_.rec.guard != witness_kind::ofd) return;
+    const auto now = c.world.now();
+    if (now - last_beat_ < hand_over_pause && c.world.random() % one_in != 0) return;
+    if (c.world.is_waited_for(mine_.file)) c.seen.yield_until = now + hand_over_pause;
+}
+
 task<std::error_code> holder::release(contender& c) {
     const auto there = co_await look(c.world);
+    if (there.now == standing::ours) look_for_waiters(c);
     std::error_code error;
     switch (there.now) {
         case standing::ours: error = co_await remove(c); break;

@@ -13,6 +13,7 @@ enum class standing : std::uint8_t {
 
 struct standing_outcome {
     standing now = standing::unsure;
+    loss why = loss::none;  ///< for `lost`
     std::error_code error;  ///< for `unsure`
 };
 
@@ -41,6 +42,8 @@ class holder {
 
  private:
     task<standing_outcome> look(os::world& w);
+    task<standing_outcome> absent(os::world& w);
+    void look_for_waiters(contender& c) const;
     task<standing_outcome> adopt(os::world& w);
     task<standing_outcome> look_without_witness(os::world& w);
     task<std::error_code> write_beat(os::world& w);

@@ -83,6 +83,16 @@ const char* to_string(proof p) noexcept {
     return "no proof";
 }
 
+const char* to_string(loss l) noexcept {
+    switch (l) {
+        case loss::none: break;
+        case loss::removed: return "its record was removed";
+        case loss::replaced: return "its record was replaced";
+        case loss::directory_gone: return "its directory was moved or removed";
+    }
+    return "not lost";
+}
+
 const char* to_string(event_kind k) noexcept {
     switch (k) {
         case event_kind::waiting: return "waiting";
@@ -94,6 +104,7 @@ const char* to_string(event_kind k) noexcept {
         case event_kind::beat_recovered: return "heartbeat recovered";
         case event_kind::at_risk: return "at risk";
         case event_kind::lost: return "lost";
+        case event_kind::polling: return "polling";
     }
     return "unknown";
 }
@@ -115,7 +126,10 @@ std::string to_string(const event& e) {
         case event_kind::beat_failed:
         case event_kind::beat_recovered:
         case event_kind::at_risk:
-        case event_kind::lost: break;
+        case event_kind::polling: break;
+        case event_kind::lost:
+            if (e.loss != loss::none) text += std::string(": ") + to_string(e.loss);
+            break;
     }
     if (e.error) text += ": " + e.error.message();
     if (e.count != 0) text += " (" + std::to_string(e.count) + "x)";

@@ -8,30 +8,31 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 
-#include "../os/posix_world.hpp"
+#include "../os/per_process.hpp"
 #include "registry.hpp"
 
 namespace fslock {
 namespace {
 
 /// Where locks live that were acquired without an event loop: one thread, for the rest of the process.
-asio::io_context& background() {
-    // Leaked on purpose, also the parent's in a child: its thread is not here.
-    static std::mutex making;
-    static asio::io_context* current = nullptr;
-    static unsigned generation = 0;
-    const std::lock_guard lock(making);
-    if (current == nullptr || generation != os::fork_generation()) {
-        auto* const context = new asio::io_context(1);
-        std::thread([context] {
-            const auto work = asio::make_work_guard(*context);
-            context->run();
-        }).detach();
-        current = context;
-        generation = os::fork_generation();
+class background_context {
+ public:
+    asio::any_io_executor executor() {
+        std::call_once(running_, [this] {
+            std::thread([this] {
+                const auto work = asio::make_work_guard(context_);
+                context_.run();
+            }).detach();
+        });
+        return context_.get_executor();
     }
-    return *current;
-}
+
+ private:
+    asio::io_context context_{1};
+    std::once_flag running_;
+};
+
+constinit os::per_process<background_context> background;
 
 /// Wakes the thread that waits for it. On that thread's stack.
 class blocking_completion final : public detail::completion<error_code, lock_guard> {
@@ -62,7 +63,7 @@ class blocking_completion final : public detail::completion<error_code, lock_gua
 };
 
 lock_guard acquire_blocking(std::filesystem::path path, options o, detail::wait_limit limit, error_code& ec) {
-    auto first = detail::start_acquire(background().get_executor(), std::move(path), std::move(o), limit);
+    auto first = detail::start_acquire(background.get().executor(), std::move(path), std::move(o), limit);
     ec = first.error;
     if (!first.waiting) return std::move(first.lock);
     blocking_completion done;

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "../os/per_process.hpp"
+
 namespace fslock::engine {
 namespace {
 
@@ -11,12 +13,11 @@ core::task<os::result<os::directory_facts>> classify(os::world& w, std::string p
     co_return co_await w.classify(path);
 }
 
+constinit os::per_process<directories> all;
+
 }  // namespace
 
-directories& directories::instance() {
-    static auto* const all = new directories;  // never destroyed
-    return *all;
-}
+directories& directories::instance() { return all.get(); }
 
 std::shared_ptr<const core::directory> directories::known(std::string_view path) {
     const std::lock_guard lock(mutex_);

@@ -33,9 +33,16 @@ void due_heap::down(std::size_t at) noexcept {
     place(at, item);
 }
 
+void due_item::unschedule() noexcept {
+    if (heap_ != nullptr) heap_->remove(*this);
+}
+
 void due_heap::schedule(due_item& item, steady due) {
-    if (!item.scheduled()) {
+    if (item.heap_ != this) {
+        items_.reserve(items_.size() + 1);
+        item.unschedule();
         items_.push_back(&item);
+        item.heap_ = this;
         item.index_ = items_.size() - 1;
     }
     item.due_ = due;
@@ -44,8 +51,8 @@ void due_heap::schedule(due_item& item, steady due) {
 }
 
 void due_heap::remove(due_item& item) noexcept {
-    if (!item.scheduled()) return;
-    const auto at = std::exchange(item.index_, due_item::nowhere);
+    item.heap_ = nullptr;
+    const auto at = item.index_;
     due_item* const last = items_.back();
     items_.pop_back();
     if (last == &item) return;
@@ -62,7 +69,7 @@ due_item* due_heap::pop_due(steady now) noexcept {
 }
 
 void due_heap::clear() noexcept {
-    for (auto* item : items_) item->index_ = due_item::nowhere;
+    for (auto* item : items_) item->heap_ = nullptr;
     items_.clear();
 }
 

@@ -9,17 +9,21 @@ namespace fslock::engine {
 
 using steady = std::chrono::steady_clock::time_point;
 
+class due_heap;
+
 enum class due_kind : unsigned char {
     beat,  ///< a `held_lock`
     wait   ///< an `operation`
 };
 
-/// Something with a due time.
+/// Something with a due time, in one heap at most.
 class due_item {
  public:
     [[nodiscard]] due_kind kind() const noexcept { return kind_; }
-    [[nodiscard]] bool scheduled() const noexcept { return index_ != nowhere; }
+    [[nodiscard]] bool scheduled() const noexcept { return heap_ != nullptr; }
     [[nodiscard]] steady due() const noexcept { return due_; }
+    /// Does nothing for an item that is in no heap.
+    void unschedule() noexcept;
 
  protected:
     explicit due_item(due_kind kind) noexcept : kind_(kind) {}
@@ -29,13 +33,13 @@ class due_item {
 
  private:
     friend class due_heap;
-    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     const due_kind kind_;
     steady due_{};
-    std::size_t index_ = nowhere;
+    due_heap* heap_ = nullptr;
+    std::size_t index_ = 0;
 };
 
-/// Does not own its items; an item must be removed before it dies.
+/// Does not own its items; an item must be taken out before it dies.
 class due_heap {
  public:
     [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
@@ -43,15 +47,15 @@ class due_heap {
     [[nodiscard]] steady earliest() const noexcept { return items_.front()->due_; }
     [[nodiscard]] const std::vector<due_item*>& items() const noexcept { return items_; }
 
-    /// Puts `item` in, or moves it to its new time.
+    /// Puts `item` in, or moves it to its new time, also from another heap.
     void schedule(due_item& item, steady due);
-    /// Does nothing for an item that is not in.
-    void remove(due_item& item) noexcept;
     /// Takes out the earliest item if it is due by `now`, else null.
     [[nodiscard]] due_item* pop_due(steady now) noexcept;
     void clear() noexcept;
 
  private:
+    friend class due_item;
+    void remove(due_item& item) noexcept;
     void place(std::size_t at, due_item* item) noexcept;
     void up(std::size_t at) noexcept;
     void down(std::size_t at) noexcept;

@@ -12,14 +12,11 @@ namespace fslock::engine {
 namespace {
 
 /// For a release, which has no event loop to wait on. It waits only for the settling of a token.
-class blocking_sleeper final : public core::sleeper {
+class blocking_sleeper final : public core::deaf_sleeper {
  public:
     os::call<core::wake> sleep(core::steady until) override {
         std::this_thread::sleep_until(until);
         return core::wake::due;
-    }
-    os::call<core::wake> wait_for_change(core::steady until, const os::file_facts&) override {
-        return sleep(until);
     }
 };
 
@@ -33,48 +30,79 @@ held_lock::held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_
       opts_(std::move(o)),
       told_(std::move(told)),
       generation_(os::fork_generation()),
-      on_disk_(std::move(on_disk)) {}
+      on_disk_(std::move(on_disk)),
+      last_good_(on_disk_.last_beat()) {}
 
 held_lock::~held_lock() { home_->unhold(*this); }
 
 bool held_lock::inherited() const noexcept { return generation_ != os::fork_generation(); }
 
-void held_lock::report(event_kind kind, std::error_code error, std::uint64_t count) {
+void held_lock::report(event_kind kind, std::error_code error, std::uint64_t count, loss why) {
     if (!told_.sink()) return;
     auto& w = os::this_world();
     event e;
     e.kind = kind;
     e.path = path();
     e.owner = core::describe(rec(), w.self());
-    e.age = std::chrono::duration_cast<std::chrono::milliseconds>(w.now() - on_disk_.last_beat());
+    e.age = std::chrono::duration_cast<std::chrono::milliseconds>(w.now() - last_good_.load());
     e.error = error;
     e.count = count;
+    e.loss = why;
     told_.report(std::move(e));
+}
+
+/// Before any owner on another host may judge: their limits are never below three of our intervals.
+void held_lock::note_lateness(std::error_code error) {
+    const bool late = os::this_world().now() - last_good_.load() > 3 * opts_.heartbeat_interval;
+    if (late && !said_at_risk_.exchange(true)) report(event_kind::at_risk, error, failures_);
 }
 
 /// REQUIRES: the disk mutex. Says whether the lock is ours.
 bool held_lock::note(const core::standing_outcome& out) {
     switch (out.now) {
-        case core::standing::ours:
-            if (failures_ != 0) report(event_kind::beat_recovered, {}, failures_);
-            failures_ = 0;
-            said_at_risk_ = false;
-            return true;
+        case core::standing::ours: return true;
         case core::standing::lost:
-            if (!lost_.exchange(true)) report(event_kind::lost, make_error_code(errc::lost));
+            if (!lost_.exchange(true)) {
+                home_->unhold(*this);
+                report(event_kind::lost, make_error_code(errc::lost), 0, out.why);
+                if (awaited_) home_->end_loss_waits(*this, {});
+            }
             return false;
-        case core::standing::unsure: break;
+        case core::standing::unsure: return false;
     }
-    if (++failures_ == 1) report(event_kind::beat_failed, out.error, failures_);
-    const bool late = os::this_world().now() - on_disk_.last_beat() > 3 * opts_.heartbeat_interval;
-    if (late && !std::exchange(said_at_risk_, true)) report(event_kind::at_risk, out.error, failures_);
     return false;
 }
 
 void held_lock::beat() {
+    step();
+    beating_ = false;
+}
+
+void held_lock::step() {
     const std::lock_guard lock(on_disk_mutex_);
     if (released_ || lost_ || inherited()) return;
-    (void)note(core::run_to_end(on_disk_.beat(os::this_world())));
+    const auto out = core::run_to_end(on_disk_.beat(os::this_world()));
+    last_good_ = on_disk_.last_beat();
+    if (note(out)) {
+        const bool risked = said_at_risk_.exchange(false);
+        const auto failed = failures_.exchange(0);
+        if (failed != 0 || risked) report(event_kind::beat_recovered, {}, failed);
+    } else if (out.now == core::standing::unsure) {
+        if (++failures_ == 1) report(event_kind::beat_failed, out.error, failures_);
+        note_lateness(out.error);
+    }
+}
+
+bool held_lock::begins_beat() {
+    if (!beating_.exchange(true)) return true;
+    note_lateness(make_error_code(std::errc::timed_out));
+    return false;
+}
+
+void held_lock::look() {
+    const std::lock_guard lock(on_disk_mutex_);
+    if (released_ || lost_ || inherited()) return;
+    (void)note(core::run_to_end(on_disk_.verify(os::this_world())));
 }
 
 bool held_lock::verify(error_code& ec) {
@@ -96,9 +124,14 @@ error_code held_lock::remove() noexcept {
     return core::run_to_end(on_disk_.release(c));
 }
 
+void held_lock::end_loss_waits() const noexcept {
+    if (awaited_) home_->end_loss_waits(*this, asio::error::operation_aborted);
+}
+
 error_code held_lock::release() noexcept {
     if (inherited() || released_.exchange(true)) return {};
     home_->unhold(*this);
+    end_loss_waits();
     const auto ec = remove();
     if (ec && ec != errc::lost && !on_disk_.guarded()) {
         keep_trying();
@@ -128,6 +161,7 @@ void held_lock::keep_trying() noexcept {
 }
 
 void held_lock::let_go() noexcept {
+    end_loss_waits();
     if (!slow() || inherited()) {
         (void)release();
         return;

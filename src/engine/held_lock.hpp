@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "../core/holder.hpp"
 #include "due_heap.hpp"
@@ -11,6 +12,13 @@
 #include "turn.hpp"
 
 namespace fslock::engine {
+
+/// How the kernel tells of a loss.
+struct watches {
+    bool asked = false;
+    std::optional<int> record;
+    std::optional<int> directory;
+};
 
 /// Kept fresh by its registry and released by its guard; the two may meet on different threads. A step on the disk is
 /// made under a mutex of this lock alone, since its descriptor must not be closed under a heartbeat.
@@ -28,6 +36,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     [[nodiscard]] const std::shared_ptr<event_sink>& sink() const noexcept { return told_.sink(); }
     [[nodiscard]] bool has_turn() const noexcept { return static_cast<bool>(turn_); }
     [[nodiscard]] bool lost() const noexcept { return lost_; }
+    [[nodiscard]] bool released() const noexcept { return released_; }
     /// Whether its calls may hang: then they are made on the pool.
     [[nodiscard]] bool slow() const noexcept { return on_disk_.where().shared(); }
     [[nodiscard]] std::string lane() const { return on_disk_.where().where->lane(); }
@@ -36,18 +45,31 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
 
     /// One heartbeat. Reports what changed.
     void beat();
+    /// Whether a beat may begin. If the last one hangs, says so when that has taken long.
+    [[nodiscard]] bool begins_beat();
+    /// Looks whether the record is still ours, out of turn. Reports a loss.
+    void look();
     /// Whether the record at the path is still ours.
     [[nodiscard]] bool verify(error_code& ec);
     /// Gives it back now, on this thread; later calls do nothing.
     [[nodiscard]] error_code release() noexcept;
     /// The same without a result, and on the pool where it may hang.
     void let_go() noexcept;
+    /// Nobody is to be told of a loss any more, or not through the guard they asked.
+    void end_loss_waits() const noexcept;
+    void set_awaited() noexcept { awaited_ = true; }
+
+    [[nodiscard]] const std::string& directory() const noexcept { return on_disk_.where().where->path; }
+    [[nodiscard]] bool wants_watching() const noexcept { return opts_.events == events::automatic && !slow() && !lost_; }
+    watches watched_by;  ///< under the mutex of the registry
 
  private:
+    void step();
     [[nodiscard]] bool note(const core::standing_outcome& out);
     [[nodiscard]] error_code remove() noexcept;
     void keep_trying() noexcept;
-    void report(event_kind kind, std::error_code error, std::uint64_t count = 0);
+    void note_lateness(std::error_code error);
+    void report(event_kind kind, std::error_code error, std::uint64_t count = 0, loss why = loss::none);
 
     const std::shared_ptr<registry> home_;
     turn turn_;
@@ -56,8 +78,11 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     const unsigned generation_;
     std::mutex on_disk_mutex_;
     core::holder on_disk_;
-    std::uint64_t failures_ = 0;  ///< in a row
-    bool said_at_risk_ = false;
+    std::atomic<std::uint64_t> failures_{0};  ///< in a row
+    std::atomic<bool> said_at_risk_{false};
+    std::atomic<bool> beating_{false};   ///< a beat is under way, or waits for a thread
+    std::atomic<steady> last_good_;      ///< when the last good beat began
+    std::atomic<bool> awaited_{false};   ///< somebody waits for the loss
     std::atomic<bool> lost_{false};
     std::atomic<bool> released_{false};
 };

@@ -39,10 +39,34 @@ asio::any_io_executor detail::executor_of_lock(const engine::held_lock* lock) {
     return lock->home()->executor();
 }
 
+asio::any_io_executor detail::executor_of_lock(const engine::lost_wait& wait) {
+    return executor_of_lock(wait.lock.get());
+}
+
+std::shared_ptr<engine::lost_wait> detail::make_loss_wait(std::shared_ptr<held_lock> lock) {
+    return std::make_shared<engine::lost_wait>(std::move(lock));
+}
+
+void detail::start_loss_wait(const std::shared_ptr<engine::lost_wait>& wait, completion_ptr<error_code> done) {
+    if (wait->lock && !wait->lock->inherited()) {
+        wait->lock->home()->await_loss(wait, std::move(done));
+    } else {
+        done.release()->complete(asio::error::operation_aborted);
+    }
+}
+
+void detail::cancel(const std::shared_ptr<engine::lost_wait>& waiting) {
+    if (waiting->lock) waiting->lock->home()->cancel(waiting);
+}
+
+void detail::end_loss_waits(const held_lock* lock) noexcept {
+    if (lock != nullptr) lock->end_loss_waits();
+}
+
 void detail::start_verify(std::shared_ptr<held_lock> lock, completion_ptr<error_code, bool> done) {
     const auto step = [](held_lock& l, error_code& ec) { return l.verify(ec); };
     engine::slow_step handler{std::move(done), nullptr};
-    if (lock && lock->slow() && on_pool(lock, handler, step)) return;
+    if (lock && lock->slow() && !lock->inherited() && on_pool(lock, handler, step)) return;
     error_code ec;
     const bool ours = lock && step(*lock, ec);
     handler.verified.release()->complete(ec, ours);
@@ -51,7 +75,7 @@ void detail::start_verify(std::shared_ptr<held_lock> lock, completion_ptr<error_
 void detail::start_release(std::shared_ptr<held_lock> lock, completion_ptr<error_code> done) {
     const auto step = [](held_lock& l, error_code& ec) { return ec = l.release(), true; };
     engine::slow_step handler{nullptr, std::move(done)};
-    if (lock && lock->slow() && on_pool(lock, handler, step)) return;
+    if (lock && lock->slow() && !lock->inherited() && on_pool(lock, handler, step)) return;
     error_code ec;
     if (lock) (void)step(*lock, ec);
     handler.released.release()->complete(ec);
@@ -61,6 +85,7 @@ lock_guard& lock_guard::operator=(lock_guard&& other) noexcept {
     if (this != &other) {
         if (lock_) lock_->let_go();
         lock_ = std::exchange(other.lock_, nullptr);
+        detail::end_loss_waits(lock_.get());
     }
     return *this;
 }

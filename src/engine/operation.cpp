@@ -1,6 +1,7 @@
 #include "operation.hpp"
 
 #include "../os/posix_world.hpp"
+#include "registry.hpp"
 
 namespace fslock::engine {
 
@@ -60,10 +61,39 @@ void operation::suspended(std::coroutine_handle<> waiting, void* slot) {
 os::call<core::wake> operation::sleep(core::steady until) {
     if (cancelled) return core::wake::cancelled;
     wake_at_ = until;
+    listens_ = false;
     return os::call<core::wake>(static_cast<os::suspension&>(*this));
 }
 
-/// Being woken by the kernel belongs here; until then a change is noticed by the next poll.
-os::call<core::wake> operation::wait_for_change(core::steady until, const os::file_facts&) { return sleep(until); }
+os::call<core::wake> operation::wait_for_change(core::steady until) {
+    auto pending = sleep(until);
+    listens_ = true;
+    return pending;
+}
+
+os::result<core::watching> operation::watch_record(const std::string& path, const os::file_facts& seen) {
+    if (record_watch_ && watched_.same_inode(seen)) return core::watching::still;
+    home->unwatch(*this, std::exchange(record_watch_, std::nullopt), false);
+    const auto id = home->watch_record(*this, path);
+    if (!id) return id.error();
+    record_watch_ = *id;
+    watched_ = seen;
+    return core::watching::anew;
+}
+
+os::result<core::watching> operation::watch_process(int pid) {
+    if (watched_process_ == pid) return core::watching::still;
+    home->unwatch(*this, std::nullopt, watched_process_ != 0);
+    watched_process_ = 0;
+    if (const auto ec = home->watch_process(*this, pid)) return ec;
+    watched_process_ = pid;
+    return core::watching::anew;
+}
+
+void operation::stop_watching() noexcept {
+    const auto record = std::exchange(record_watch_, std::nullopt);
+    const bool process = std::exchange(watched_process_, 0) != 0;
+    if (record || process) home->unwatch(*this, record, process);
+}
 
 }  // namespace fslock::engine

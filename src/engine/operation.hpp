@@ -46,7 +46,12 @@ class operation final : public due_item,
     [[nodiscard]] core::holder take_holder();
 
     os::call<core::wake> sleep(core::steady until) override;
-    os::call<core::wake> wait_for_change(core::steady until, const os::file_facts& watched) override;
+    os::call<core::wake> wait_for_change(core::steady until) override;
+    os::result<core::watching> watch_record(const std::string& path, const os::file_facts& seen) override;
+    os::result<core::watching> watch_process(int pid) override;
+    /// Whether what is watched may end the present wait.
+    [[nodiscard]] bool listens() const noexcept { return listens_; }
+    void stop_watching() noexcept;
 
     [[nodiscard]] const core::place& where() const noexcept { return where_; }
     [[nodiscard]] const options& opts() const noexcept { return opts_; }
@@ -68,6 +73,7 @@ class operation final : public due_item,
     std::list<std::shared_ptr<operation>>::iterator in_registry;
     detail::acquire_completion done_handler;
     std::atomic<bool> cancelled{false};  ///< read by its thread without the mutex
+    bool stirred = false;                ///< something happened to what is watched, while nobody listened
 
  private:
     void suspended(std::coroutine_handle<> waiting, void* slot) override;
@@ -82,6 +88,10 @@ class operation final : public due_item,
     std::coroutine_handle<> suspended_;
     core::wake* woken_ = nullptr;
     steady wake_at_{};
+    bool listens_ = false;
+    std::optional<int> record_watch_;
+    os::file_facts watched_;
+    int watched_process_ = 0;  ///< 0: none
 };
 
 }  // namespace fslock::engine

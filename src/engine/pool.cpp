@@ -1,30 +1,19 @@
 #include "pool.hpp"
 
-#include <atomic>
-#include <memory>
 #include <thread>
 
-#include "../os/posix_world.hpp"
+#include "../os/per_process.hpp"
 
 namespace fslock::engine {
 namespace {
 
 constexpr auto idle_time = std::chrono::seconds(10);
 
+constinit os::per_process<pool> pools;
+
 }  // namespace
 
-pool& pool::instance() {
-    // Leaked on purpose, also the parent's in a child: its threads are not here and its mutex may be locked.
-    static std::mutex making;
-    static pool* current = nullptr;
-    static unsigned generation = 0;
-    const std::lock_guard lock(making);
-    if (current == nullptr || generation != os::fork_generation()) {
-        current = new pool;
-        generation = os::fork_generation();
-    }
-    return *current;
-}
+pool& pool::instance() { return pools.get(); }
 
 void pool::submit(const std::string& name, std::function<void()> job) {
     const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include <asio/steady_timer.hpp>
 
@@ -15,6 +16,7 @@
 #include "held_lock.hpp"
 #include "operation.hpp"
 #include "turn.hpp"
+#include "watcher.hpp"
 
 namespace fslock::engine {
 
@@ -22,6 +24,13 @@ namespace fslock::engine {
 struct slow_step {
     detail::completion_ptr<error_code, bool> verified;
     detail::completion_ptr<error_code> released;
+};
+
+/// Somebody who waits for the loss of a lock; in the registry of that lock, under its mutex.
+struct lost_wait {
+    explicit lost_wait(std::shared_ptr<held_lock> l) noexcept : lock(std::move(l)) {}
+    const std::shared_ptr<held_lock> lock;  ///< or null
+    detail::completion_ptr<error_code> done;
 };
 
 /// Its state is under one mutex, which is never held over a call of the system or of the user. What is posted to the
@@ -41,8 +50,18 @@ class registry : public std::enable_shared_from_this<registry> {
     void submit(const std::shared_ptr<operation>& op, detail::acquire_completion done);
     void cancel(const std::shared_ptr<operation>& op);
 
-    /// Stops the heartbeats of `lock`, which is about to be released.
+    /// Stops the heartbeats of `lock`, which is lost, or about to be released.
     void unhold(held_lock& lock) noexcept;
+    /// Completes when `wait->lock` is lost or given up.
+    void await_loss(const std::shared_ptr<lost_wait>& wait, detail::completion_ptr<error_code> done);
+    void cancel(const std::shared_ptr<lost_wait>& wait);
+    /// Ends all waits for the loss of `lock`.
+    void end_loss_waits(const held_lock& lock, error_code ec) noexcept;
+
+    /// Has the kernel tell `op` of what happens to a record, or of the end of a process.
+    [[nodiscard]] os::result<int> watch_record(operation& op, const std::string& path);
+    [[nodiscard]] error_code watch_process(operation& op, int pid);
+    void unwatch(operation& op, std::optional<int> record, bool process) noexcept;
     /// The turn at `entry` has ended.
     void pass_on(path_entry& entry) noexcept;
 
@@ -55,6 +74,11 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Made before a fork, seen by the child: nothing here is the child's.
     [[nodiscard]] bool inherited() const noexcept;
     [[nodiscard]] asio::any_io_executor executor() const;
+
+    /// Around a fork that the context is told of.
+    void before_fork() noexcept { watcher_.before_fork(); }
+    void after_fork_in_parent();
+    void after_fork_in_child() noexcept { watcher_.after_fork_in_child(); }
 
     /// The context is going: drops every handler without calling it, and takes back what is on disk.
     void shutdown() noexcept;
@@ -72,6 +96,18 @@ class registry : public std::enable_shared_from_this<registry> {
             return a.device == b.device && a.inode == b.inode && std::string_view(a.name) == b.name;
         }
     };
+    /// Heartbeats, polls and deadlines, and what wakes for them.
+    struct timeline {
+        due_heap due;
+        std::optional<steady> armed_for;
+        steady::duration suspended{};  ///< the machine, so far
+    };
+    /// What became due, or was stirred.
+    struct called {
+        std::vector<std::shared_ptr<held_lock>> holders;
+        std::vector<std::shared_ptr<operation>> waiters;
+        std::vector<std::shared_ptr<void>> ended;  ///< what must not die under the mutex
+    };
     struct idle_entry {
         path_entry* entry;
         steady since;
@@ -82,6 +118,9 @@ class registry : public std::enable_shared_from_this<registry> {
     void note_idle(path_entry& entry);
     void forget_idle(std::deque<idle_entry>& idle, steady until);
     void hold(held_lock& lock);
+    template <class Item>
+    void schedule(Item& item, steady when);
+    void set_alarm();
     void list_sink(const std::shared_ptr<event_sink>& sink);
     void want_settle();
     [[nodiscard]] bool needs_settling() const noexcept;
@@ -93,6 +132,8 @@ class registry : public std::enable_shared_from_this<registry> {
     void give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept;
     void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
+    void collect_due(timeline& of, called& into);
+    void stir(const std::shared_ptr<due_item>& item, called& into);
 
     // Without it.
     [[nodiscard]] std::shared_ptr<const core::directory> ready_directory(const core::lock_name& name,
@@ -110,17 +151,23 @@ class registry : public std::enable_shared_from_this<registry> {
     void complete(const std::shared_ptr<operation>& op, error_code ec, lock_guard lock) noexcept;
     void report_queued(const std::shared_ptr<operation>& op);
     void settle();
-    void tick();
+    void tick(timeline& of);
     void beat(const std::shared_ptr<held_lock>& held);
+    void watch(const std::shared_ptr<held_lock>& held) noexcept;
+    void unwatch(const watches& w, const held_lock& held) noexcept;
+    void changed(error_code ec);
+    void process_ended(const std::shared_ptr<operation>& op);
+    void answer(called& what);
 
     const unsigned generation_;
     mutable std::mutex mutex_;
     asio::any_io_executor executor_;
     std::optional<asio::steady_timer> timer_;
-    std::optional<steady> armed_for_;
+    watcher watcher_;
     bool settle_posted_ = false;
     bool shut_ = false;
-    due_heap due_;
+    timeline here_;  ///< by the timer of the context
+    timeline away_;  ///< by the alarm of the process: for locks whose calls may hang, whatever the context does
     std::unordered_map<path_key, path_entry, key_hash, key_equal> entries_;
     std::deque<idle_entry> idle_;          ///< nothing is known of them: forgotten at the next settling
     std::deque<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while
@@ -129,6 +176,7 @@ class registry : public std::enable_shared_from_this<registry> {
     std::size_t prune_sinks_at_ = 64;
     std::unordered_map<std::string, std::size_t> resolving_;  ///< directories that are looked at, and for how many
     std::list<std::shared_ptr<slow_step>> slow_steps_;
+    std::unordered_map<const held_lock*, std::vector<std::shared_ptr<lost_wait>>> loss_waits_;
     std::uint32_t spread_ = 0;
 };
 

@@ -61,6 +61,17 @@ class service final : public asio::execution_context::service {
         if (ending) ending->shutdown();
     }
 
+    /// In the child nothing of the parent's is used: the next acquisition makes a registry of its own.
+    void notify_fork(asio::execution_context::fork_event event) override {
+        const auto existing = registry_;  // no other thread runs the context now (asio::execution_context::notify_fork)
+        if (!existing) return;
+        switch (event) {
+            case asio::execution_context::fork_prepare: existing->before_fork(); break;
+            case asio::execution_context::fork_parent: existing->after_fork_in_parent(); break;
+            case asio::execution_context::fork_child: existing->after_fork_in_child(); break;
+        }
+    }
+
     std::mutex mutex_;
     std::shared_ptr<registry> registry_;
 };

@@ -104,14 +104,18 @@ std::string first_word(std::string text) {
     return text;
 }
 
-struct flock byte_range(lock_byte which, short type) {
+struct flock byte_range(off_t byte, short type) {
     struct flock range {};
     range.l_type = type;
     range.l_whence = SEEK_SET;
-    range.l_start = static_cast<off_t>(which);
+    range.l_start = byte;
     range.l_len = 1;
     return range;
 }
+
+struct flock byte_range(lock_byte which, short type) { return byte_range(static_cast<off_t>(which), type); }
+
+constexpr off_t waiting_byte = 2;
 
 /// A thread that is no process: kill(2) answers for threads as well.
 bool is_thread_only(int pid) {
@@ -176,6 +180,16 @@ lock_state probe_byte_of(int fd, lock_byte which) noexcept {
 std::error_code unlock_byte_of(int fd, lock_byte which) noexcept {
     auto range = byte_range(which, F_UNLCK);
     return outcome(retry([&] { return ::fcntl(fd, F_OFD_SETLK, &range); }));
+}
+
+void show_waiting(int fd) noexcept {
+    auto range = byte_range(waiting_byte, F_RDLCK);
+    (void)retry([&] { return ::fcntl(fd, F_OFD_SETLK, &range); });
+}
+
+bool is_waited_for(int fd) noexcept {
+    auto range = byte_range(waiting_byte, F_WRLCK);
+    return retry([&] { return ::fcntl(fd, F_OFD_GETLK, &range); }) == 0 && range.l_type != F_UNLCK;
 }
 
 identity read_identity() {

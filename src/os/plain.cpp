@@ -31,6 +31,10 @@ lock_state probe_byte_of(int, lock_byte) noexcept { return lock_state::unknown; 
 
 std::error_code unlock_byte_of(int, lock_byte) noexcept { return {}; }
 
+void show_waiting(int) noexcept {}
+
+bool is_waited_for(int) noexcept { return false; }
+
 identity read_identity() {
     identity me;
     me.pid = static_cast<int>(::getpid());

@@ -206,11 +206,25 @@ class posix_world final : public world {
         return probe_flock(fd_of(on));
     }
 
+    void show_waiting(const file& on) override { system::show_waiting(fd_of(on)); }
+    bool is_waited_for(const file& of) override { return system::is_waited_for(fd_of(of)); }
+
     const identity& self() override { return process_.self(); }
 
     call<process_facts> process(int pid) override { return system::look_up(pid); }
 
     steady now() override { return std::chrono::steady_clock::now(); }
+
+    /// CLOCK_BOOTTIME counts what CLOCK_MONOTONIC, the steady clock, does not (clock_gettime(2)).
+    steady::duration suspended() override {
+#if defined(CLOCK_BOOTTIME)
+        timespec boot{};
+        if (::clock_gettime(CLOCK_BOOTTIME, &boot) != 0) return {};
+        return std::chrono::nanoseconds(nanoseconds(boot)) - now().time_since_epoch();
+#else
+        return {};
+#endif
+    }
 
     std::int64_t wall_ns() override {
         timespec t{};

@@ -24,6 +24,9 @@ namespace fslock::os::system {
 [[nodiscard]] lock_state lock_byte_of(int fd, lock_byte which) noexcept;
 [[nodiscard]] lock_state probe_byte_of(int fd, lock_byte which) noexcept;
 [[nodiscard]] std::error_code unlock_byte_of(int fd, lock_byte which) noexcept;
+/// See `world::show_waiting`.
+void show_waiting(int fd) noexcept;
+[[nodiscard]] bool is_waited_for(int fd) noexcept;
 
 [[nodiscard]] identity read_identity();
 [[nodiscard]] process_facts look_up(int pid);

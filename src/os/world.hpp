@@ -171,6 +171,11 @@ class world {
     virtual call<std::error_code> unlock(const file& on, lock_byte which, witness_kind how) = 0;
     /// Asks without taking. Works on a descriptor that can only read.
     virtual call<lock_state> probe(const file& on, lock_byte which, witness_kind how) = 0;
+    /// Shows the owner of a record that somebody waits for it, for as long as the descriptor is open: a shared lock on
+    /// a third byte. Only politeness rests on it; nothing happens where the system has no locks on bytes.
+    virtual void show_waiting(const file& on) = 0;
+    /// Whether anybody shows that.
+    [[nodiscard]] virtual bool is_waited_for(const file& of) = 0;
 
     // -- processes --------------------------------------------------------------------------------------------
     [[nodiscard]] virtual const identity& self() = 0;
@@ -178,6 +183,8 @@ class world {
 
     // -- clocks and chance ------------------------------------------------------------------------------------
     [[nodiscard]] virtual steady now() = 0;             ///< does not run backwards
+    /// How long this machine has been suspended: what `now` does not count. Zero where the system does not say.
+    [[nodiscard]] virtual steady::duration suspended() = 0;
     [[nodiscard]] virtual std::int64_t wall_ns() = 0;   ///< nanoseconds since the epoch
     /// Nanoseconds since the epoch, greater than `floor` and than every earlier answer in this process.
     [[nodiscard]] virtual std::int64_t next_stamp(std::int64_t floor) = 0;

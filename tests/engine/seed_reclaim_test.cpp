@@ -33,12 +33,9 @@ using fslock::event_kind;
 
 // ---- the steps of the protocol, one by one ------------------------------------------------------------------
 
-class impatient final : public core::sleeper {
+class impatient final : public core::deaf_sleeper {
  public:
     os::call<core::wake> sleep(core::steady) override { return core::wake::due; }
-    os::call<core::wake> wait_for_change(core::steady, const os::file_facts&) override {
-        return core::wake::due;
-    }
 };
 
 class nobody_listens final : public core::reporter {

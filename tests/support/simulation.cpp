@@ -164,10 +164,6 @@ os::call<fslock::core::wake> sim_process::sleep(steady until) {
     });
 }
 
-os::call<fslock::core::wake> sim_process::wait_for_change(steady until, const os::file_facts&) {
-    return sleep(until);
-}
-
 // ---- files -----------------------------------------------------------------------------------------------------
 
 os::call<os::result<os::new_file>> sim_process::create_unnamed(const std::string&, unsigned, os::fs_class) {

@@ -60,7 +60,7 @@ struct sim_kernel {
 };
 
 /// One process with one coroutine in it.
-class sim_process final : public os::world, public fslock::core::sleeper, private os::suspension {
+class sim_process final : public os::world, public fslock::core::deaf_sleeper, private os::suspension {
  public:
     sim_process(sim_kernel& kernel, int pid);
     ~sim_process() override { die(); }
@@ -82,7 +82,6 @@ class sim_process final : public os::world, public fslock::core::sleeper, privat
 
     // -- sleeper
     os::call<fslock::core::wake> sleep(steady until) override;
-    os::call<fslock::core::wake> wait_for_change(steady until, const os::file_facts& watched) override;
 
     // -- world
     os::call<os::result<os::new_file>> create_unnamed(const std::string& directory, unsigned mode, os::fs_class) override;
@@ -106,9 +105,12 @@ class sim_process final : public os::world, public fslock::core::sleeper, privat
     os::call<os::lock_state> lock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
     os::call<std::error_code> unlock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
     os::call<os::lock_state> probe(const os::file& on, os::lock_byte which, os::witness_kind how) override;
+    void show_waiting(const os::file&) override {}
+    bool is_waited_for(const os::file&) override { return false; }
     const os::identity& self() override { return self_; }
     os::call<os::process_facts> process(int pid) override;
     steady now() override { return steady(std::chrono::nanoseconds(kernel_.clock_ns)); }
+    steady::duration suspended() override { return {}; }
     std::int64_t wall_ns() override { return kernel_.clock_ns; }
     std::int64_t next_stamp(std::int64_t floor) override;
     std::uint32_t random() override { return 0; }

@@ -7,7 +7,14 @@
 
 #include "asio.hpp"
 
-namespace fslock::detail {
+namespace fslock {
+
+namespace engine {
+class operation;
+struct lost_wait;
+}  // namespace engine
+
+namespace detail {
 
 /// A parked handler. Either `complete` or `destroy` is called, once, and ends its life.
 template <class... Args>
@@ -89,4 +96,34 @@ class parked final : public completion<Args...> {
     std::decay_t<decltype(tracked(std::declval<executor>()))> work_;
 };
 
-}  // namespace fslock::detail
+void cancel(const std::shared_ptr<engine::operation>& waiting);
+void cancel(const std::shared_ptr<engine::lost_wait>& waiting);
+
+/// Lives in a cancellation slot, perhaps longer than what it cancels.
+template <class Waiting>
+class canceller {
+ public:
+    explicit canceller(std::weak_ptr<Waiting> waiting) noexcept : waiting_(std::move(waiting)) {}
+    void operator()(asio::cancellation_type type) const {
+        constexpr auto any = asio::cancellation_type::terminal | asio::cancellation_type::partial |
+                             asio::cancellation_type::total;
+        if ((type & any) == asio::cancellation_type::none) return;
+        if (const auto waiting = waiting_.lock()) cancel(waiting);
+    }
+
+ private:
+    std::weak_ptr<Waiting> waiting_;
+};
+
+/// The executor, if it is one for I/O, else the system's.
+template <class Executor>
+[[nodiscard]] asio::any_io_executor executor_to_post(const Executor& executor) {
+    if constexpr (std::is_convertible_v<Executor, asio::any_io_executor>) {
+        return executor;
+    } else {
+        return asio::system_executor();
+    }
+}
+
+}  // namespace detail
+}  // namespace fslock

@@ -1,0 +1,284 @@
+// What wakes waiters and holders: time, and the kernel.
+#include "../os/posix_world.hpp"
+#include "alarm.hpp"
+#include "pool.hpp"
+#include "registry.hpp"
+
+namespace fslock::engine {
+namespace {
+
+constexpr auto forget_sightings_after = std::chrono::minutes(15);
+/// A suspension that is worth a heartbeat out of turn.
+constexpr auto long_suspension = std::chrono::seconds(1);
+
+}  // namespace
+
+// ---- time ------------------------------------------------------------------------------------------------------
+
+template <class Item>
+void registry::schedule(Item& item, steady when) {
+    if (item.slow()) {
+        away_.due.schedule(item, when);
+        set_alarm();
+    } else {
+        here_.due.schedule(item, when);
+        want_settle();
+    }
+}
+template void registry::schedule(held_lock&, steady);
+template void registry::schedule(operation&, steady);
+
+void registry::set_alarm() {
+    if (shut_ || away_.due.empty() || (away_.armed_for && *away_.armed_for <= away_.due.earliest())) return;
+    try {
+        alarm::instance().at(away_.due.earliest(), [weak = weak_from_this()] {
+            if (const auto self = weak.lock()) self->tick(self->away_);
+        });
+        away_.armed_for = away_.due.earliest();
+    } catch (const system_error&) {
+        // No thread to be had: the context has to do.
+        auto* const item = away_.due.items().front();
+        here_.due.schedule(*item, item->due());
+        want_settle();
+    }
+}
+
+bool registry::needs_settling() const noexcept {
+    constexpr std::size_t many = 64;
+    if (idle_.size() >= many || watcher_.needs_settling()) return true;
+    const auto& due = here_.due;
+    if (due.empty()) return here_.armed_for.has_value() || !idle_.empty();
+    return !here_.armed_for || due.earliest() < *here_.armed_for;
+}
+
+/// One posted step arms or cancels timer and watch for however many locks came and went meanwhile.
+void registry::want_settle() {
+    if (shut_ || settle_posted_ || !needs_settling()) return;
+    settle_posted_ = true;
+    asio::post(executor_, [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->settle();
+    });
+}
+
+void registry::settle() {
+    if (inherited()) return;
+    const std::lock_guard lock(mutex_);
+    settle_posted_ = false;
+    if (shut_) return;
+    const auto now = os::this_world().now();
+    forget_idle(idle_, now);
+    forget_idle(idle_but_seen_, now - forget_sightings_after);
+    watcher_.settle([weak = weak_from_this()](error_code ec) {
+        if (const auto self = weak.lock()) self->changed(ec);
+    });
+    auto& armed_for = here_.armed_for;
+    if (here_.due.empty()) {
+        if (armed_for) timer_->cancel();
+        armed_for.reset();
+        return;
+    }
+    if (armed_for && *armed_for <= here_.due.earliest()) return;
+    armed_for = here_.due.earliest();
+    timer_->expires_at(*armed_for);
+    timer_->async_wait([weak = weak_from_this()](error_code ec) {
+        if (ec) return;
+        if (const auto self = weak.lock()) self->tick(self->here_);
+    });
+}
+
+void registry::collect_due(timeline& of, called& into) {
+    auto& w = os::this_world();
+    const auto now = w.now();
+    // The steady clock stands still while the machine is suspended; owners on other hosts do not.
+    const auto suspended = w.suspended();
+    if (suspended - std::exchange(of.suspended, suspended) > long_suspension) {
+        const auto items = of.due.items();
+        for (auto* item : items)
+            if (item->kind() == due_kind::beat) of.due.schedule(*item, now);
+    }
+    while (auto* const item = of.due.pop_due(now)) {
+        if (item->kind() == due_kind::beat) {
+            auto& held = static_cast<held_lock&>(*item);
+            auto alive = held.weak_from_this().lock();
+            if (!alive) continue;
+            if (held.lost()) {
+                into.ended.push_back(std::move(alive));
+                continue;
+            }
+            of.due.schedule(held, now + held.interval());
+            into.holders.push_back(std::move(alive));
+            continue;
+        }
+        auto op = static_cast<operation&>(*item).shared_from_this();
+        if (op->at == phase::waiting) {
+            op->at = phase::running;
+            into.waiters.push_back(std::move(op));
+        } else {
+            give_up(op, {});
+            into.ended.push_back(std::move(op));
+        }
+    }
+}
+
+void registry::tick(timeline& of) {
+    if (inherited()) return;
+    called all;
+    {
+        const std::lock_guard lock(mutex_);
+        if (shut_) return;
+        of.armed_for.reset();
+        collect_due(of, all);
+    }
+    // Waiters first: a beat has time until the next one.
+    for (const auto& op : all.waiters) run(op, core::wake::due);
+    for (const auto& held : all.holders) beat(held);
+    const std::lock_guard lock(mutex_);
+    want_settle();
+    set_alarm();
+}
+
+void registry::beat(const std::shared_ptr<held_lock>& held) {
+    if (!held->slow()) {
+        watch(held);
+        held->beat();
+        return;
+    }
+    if (!held->begins_beat()) return;
+    // Beside the other calls to that filesystem: they may be many.
+    try {
+        pool::instance().submit(held->lane() + " heartbeats", [held] { held->beat(); });
+    } catch (...) {
+        held->beat();
+    }
+}
+
+// ---- the kernel ------------------------------------------------------------------------------------------------
+
+os::result<int> registry::watch_record(operation& op, const std::string& path) {
+    const auto id = watcher_.watch_record(op.shared_from_this(), path);
+    const std::lock_guard lock(mutex_);
+    want_settle();
+    return id;
+}
+
+error_code registry::watch_process(operation& op, int pid) {
+    return watcher_.watch_process(op, pid, [weak = op.weak_from_this()] {
+        if (const auto waiting = weak.lock()) waiting->home->process_ended(waiting);
+    });
+}
+
+void registry::unwatch(operation& op, std::optional<int> record, bool process) noexcept {
+    if (inherited()) return;
+    if (record) watcher_.unwatch_record(*record, op);
+    if (process) watcher_.unwatch_process(op);
+    const std::lock_guard lock(mutex_);
+    want_settle();
+}
+
+/// Once for each held lock; again after an error, at the next beat.
+void registry::watch(const std::shared_ptr<held_lock>& held) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (shut_ || held->watched_by.asked || !held->wants_watching()) return;
+        held->watched_by.asked = true;
+    }
+    watches made;
+    if (const auto id = watcher_.watch_record(held, held->path().native())) made.record = *id;
+    if (const auto id = watcher_.watch_directory(held->directory())) made.directory = *id;
+    bool in_vain = false;
+    {
+        const std::lock_guard lock(mutex_);
+        in_vain = !held->scheduled();
+        if (!in_vain) {
+            made.asked = made.record.has_value();
+            std::swap(made, held->watched_by);
+        }
+        want_settle();
+    }
+    unwatch(made, *held);
+}
+
+void registry::unwatch(const watches& w, const held_lock& held) noexcept {
+    if (w.record) watcher_.unwatch_record(*w.record, held);
+    if (w.directory) watcher_.unwatch_directory(*w.directory);
+}
+
+void registry::unhold(held_lock& held) noexcept {
+    if (inherited()) return;
+    watches none;
+    {
+        const std::lock_guard guard(mutex_);
+        held.unschedule();
+        if (held.has_turn()) held.entry().holder = nullptr;
+        std::swap(none, held.watched_by);
+        want_settle();
+    }
+    unwatch(none, held);
+}
+
+void registry::stir(const std::shared_ptr<due_item>& item, called& into) {
+    if (item->kind() == due_kind::beat) {
+        into.holders.push_back(std::static_pointer_cast<held_lock>(item));
+        return;
+    }
+    auto op = std::static_pointer_cast<operation>(item);
+    if (op->at != phase::waiting || !op->listens()) {
+        op->stirred = true;
+        into.ended.push_back(std::move(op));
+        return;
+    }
+    op->unschedule();
+    op->at = phase::running;
+    into.waiters.push_back(std::move(op));
+}
+
+void registry::changed(error_code ec) {
+    if (inherited()) return;
+    watcher::heard heard;
+    if (ec) {
+        watcher_.not_read();
+    } else {
+        heard = watcher_.read();
+    }
+    called all;
+    {
+        const std::lock_guard lock(mutex_);
+        if (shut_) return;
+        if (heard.everybody) {
+            for (auto* item : here_.due.items()) {
+                auto alive = item->kind() == due_kind::beat
+                                 ? watcher::item(static_cast<held_lock*>(item)->weak_from_this().lock())
+                                 : watcher::item(static_cast<operation*>(item)->shared_from_this());
+                if (alive) heard.whom.push_back(std::move(alive));
+            }
+        }
+        for (const auto& item : heard.whom) stir(item, all);
+        want_settle();
+    }
+    answer(all);
+}
+
+void registry::process_ended(const std::shared_ptr<operation>& op) {
+    if (inherited()) return;
+    called all;
+    {
+        const std::lock_guard lock(mutex_);
+        if (shut_) return;
+        stir(op, all);
+    }
+    answer(all);
+}
+
+/// A holder who lost the lock has to know before anybody else has it.
+void registry::answer(called& what) {
+    for (const auto& held : what.holders) held->look();
+    for (const auto& op : what.waiters) run(op, core::wake::event);
+}
+
+void registry::after_fork_in_parent() {
+    watcher_.after_fork_in_parent();
+    const std::lock_guard lock(mutex_);
+    want_settle();
+}
+
+}  // namespace fslock::engine
