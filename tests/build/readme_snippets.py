@@ -1,7 +1,7 @@
 """Every block of C++ in a document compiles. Usage: readme_snippets.py BUILD LIKE DOCUMENT...
 
 A block with an #include is a whole file. Any other is the inside of a coroutine that has `io`, an io_context, `path`,
-and `seconds`.
+`seconds`, and `rebuild`, a coroutine that counts.
 """
 
 import sys
@@ -17,6 +17,7 @@ before = """
 #include <iostream>
 namespace asio = fslock::asio;
 using std::chrono::seconds;
+asio::awaitable<int> rebuild(std::filesystem::path);
 asio::awaitable<void> snippet([[maybe_unused]] asio::io_context& io, [[maybe_unused]] std::filesystem::path path) {
 #line {line} "{name}"
 """
