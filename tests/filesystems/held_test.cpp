@@ -64,6 +64,30 @@ BOOST_AUTO_TEST_CASE(a_beat_that_hangs_is_reported_while_it_hangs, *ut::precondi
     BOOST_TEST(m.names().empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_mount_that_comes_back_is_not_flooded_with_beats, *ut::precondition(fuse_mounts)) {
+    stalling_mount m;
+    request r;
+    asio::io_context io;
+    auto o = minutes();
+    o.heartbeat_interval = 10ms;
+    const auto run_for = [&](int intervals) {
+        const auto began = std::chrono::steady_clock::now();
+        const auto past = [&] { return (std::chrono::steady_clock::now() - began) / o.heartbeat_interval; };
+        BOOST_TEST(runs_until(io, [&] { return past() >= intervals; }));
+        return past();
+    };
+    hold(io, m / "x", o, r);
+    m.stall({call::open, call::write});
+    BOOST_TEST_REQUIRE(runs_until(io, [&] { return m.hangs(); }));
+    (void)run_for(100);
+    const auto before = m.count(call::write);
+    m.go_on();
+    const auto intervals = static_cast<std::uint64_t>(run_for(20));
+    // One beat makes up for all that were missed; from then on they come at their pace.
+    BOOST_TEST(m.count(call::write) - before <= 5 + 2 * intervals);
+    BOOST_TEST(r.lock.verify());
+}
+
 BOOST_AUTO_TEST_CASE(a_mount_that_dies_ends_what_hangs_there, *ut::precondition(fuse_mounts)) {
     stalling_mount m;
     const directory healthy;
