@@ -144,7 +144,8 @@ class registry : public std::enable_shared_from_this<registry> {
                        optional_reporter told);
     void resolve(const std::shared_ptr<operation>& op) noexcept;
     void resolution_failed(const std::shared_ptr<operation>& op, error_code ec) noexcept;
-    void admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where) noexcept;
+    void admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where,
+               const std::string& lane) noexcept;
     void run(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void run_here(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void finish(const std::shared_ptr<operation>& op) noexcept;

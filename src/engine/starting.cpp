@@ -187,18 +187,21 @@ void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_comp
     if (!to_resolve && !to_run) report_queued(op);
 }
 
-/// On the pool: the look may hang.
+/// On the pool: the look may hang. With what else hangs on that filesystem, if it is known on which the directory was
+/// last: then the rest is done in the same job.
 void registry::resolve(const std::shared_ptr<operation>& op) noexcept {
-    auto job = [self = shared_from_this(), op] {
+    const auto before = directories::instance().known(op->where().lock.directory());
+    const auto lane = before ? before->lane() : op->lane();
+    auto job = [self = shared_from_this(), op, lane] {
         auto where = directories::instance().look(os::this_world(), op->where().lock.directory());
         if (where) {
-            self->admit(op, std::move(*where));
+            self->admit(op, std::move(*where), lane);
         } else {
             self->resolution_failed(op, where.error());
         }
     };
     try {
-        pool::instance().submit(op->lane(), std::move(job));
+        pool::instance().submit(lane, std::move(job));
     } catch (const std::system_error& e) {
         resolution_failed(op, e.code());
     }
@@ -217,7 +220,8 @@ void registry::resolved(const std::shared_ptr<operation>& op) noexcept {
     if (at != resolving_.end() && --at->second == 0) resolving_.erase(at);
 }
 
-void registry::admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where) noexcept {
+void registry::admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where,
+                     const std::string& lane) noexcept {
     bool queued = false;
     {
         const std::lock_guard lock(mutex_);
@@ -229,6 +233,12 @@ void registry::admit(const std::shared_ptr<operation>& op, std::shared_ptr<const
     }
     if (queued) {
         report_queued(op);
+    } else if (op->slow() && op->lane() == lane) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (op->done_handler != nullptr) schedule_give_up(op);
+        }
+        run_here(op, core::wake::due);
     } else {
         run(op, core::wake::due);
     }
