@@ -11,7 +11,6 @@
 #include <atomic>
 #include <exception>
 #include <functional>
-#include <numeric>
 
 #include "fslock/fslock.hpp"
 #include "measure.hpp"
@@ -61,8 +60,7 @@ void hold(page& p, const std::filesystem::path& path) {
         "the lock is to be given back", [&] { return p.give_back.load(); }, 1ms);
 }
 
-// ---- the crowd
-// -------------------------------------------------------------------------------------------------
+// ---- the crowd -------------------------------------------------------------------------------------------
 
 /// The process that is measured. A pipe tells it when to go on: waiting for that costs no call.
 class measured {
@@ -88,7 +86,7 @@ class measured {
     /// An uncontended acquisition and its release.
     asio::awaitable<double> cycle() {
         constexpr int cycles = 2000;
-        const auto path = path_.native() + ".free";
+        const std::filesystem::path path(path_.native() + ".free");
         for (int i = 0; i < 100; ++i) fslock::lock_guard lock = co_await fslock::async_acquire(path);
         const auto begin = bench::now_ns();
         for (int i = 0; i < cycles; ++i) fslock::lock_guard lock = co_await fslock::async_acquire(path);
@@ -195,8 +193,7 @@ void measure_calls(const bench::setting& here, bench::table& results) {
                  {{"< 2 x", p.turn_us < 2 * p.cycle_us}, {"first come, first served", !p.out_of_order}}});
 }
 
-// ---- memory
-// ----------------------------------------------------------------------------------------------------
+// ---- memory ----------------------------------------------------------------------------------------------
 
 using start_waiting = std::function<void(asio::io_context& io, const std::filesystem::path& path)>;
 
