@@ -46,8 +46,7 @@ void rethrow(const std::exception_ptr& error) {
     if (error) std::rethrow_exception(error);
 }
 
-// ---- the two processes
-// -----------------------------------------------------------------------------------------
+// ---- the two processes -----------------------------------------------------------------------------------
 
 asio::awaitable<void> hold_all(page& p, const std::filesystem::path& directory, int count,
                                asio::posix::stream_descriptor& told) {
@@ -85,8 +84,7 @@ void contender(page& p, const std::filesystem::path& directory, int count) {
     io.run();
 }
 
-// ---- what is measured
-// ------------------------------------------------------------------------------------------
+// ---- what is measured ------------------------------------------------------------------------------------
 
 double cpu_us(pid_t process) {
     clockid_t clock{};
@@ -173,10 +171,11 @@ std::array<int, 20> beats_in_slots(const std::filesystem::path& directory, int c
     return slots;
 }
 
-/// Raises the limit of descriptors: a process keeps one for every lock that it holds, or has a record ready
-/// for, and takes no more than half of what it may. Returns how many locks fit.
+/// Raises the limit of descriptors. A lock that is held has one, and a process that has more than half of what
+/// it may keeps no witness; a lock that is waited for may have two. Returns how many locks fit.
 int raise_limit(bench::table& results, int wanted) {
-    const rlim_t needed = 2 * static_cast<rlim_t>(wanted);
+    constexpr rlim_t reserve = 1024;
+    const rlim_t needed = 2 * static_cast<rlim_t>(wanted) + reserve;
     rlimit limit{};
     (void)::getrlimit(RLIMIT_NOFILE, &limit);
     const auto was = limit;
@@ -186,7 +185,8 @@ int raise_limit(bench::table& results, int wanted) {
         if (::setrlimit(RLIMIT_NOFILE, &higher) == 0) limit = higher;
     }
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
-    const auto fits = static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(wanted), limit.rlim_cur / 2));
+    const auto fits =
+        static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(wanted), (limit.rlim_cur - reserve) / 2));
     results.note(bench::text("RLIMIT_NOFILE: soft %llu, hard %llu; raised to %llu, which is for %d locks",
                              static_cast<unsigned long long>(was.rlim_cur),
                              static_cast<unsigned long long>(was.rlim_max),
@@ -239,15 +239,21 @@ void measure(const bench::setting& here, bench::table& results) {
         "all are held", [&] { return p.held == count; }, 10ms);
     bench::sleep_for(heartbeat + 500ms);  // every lock has its own beat by now
     const double held_share = scale * cpu_share(holding.pid(), window);
+    bench::expect_no_failed_child();
     const auto slots = beats_in_slots(locks, count);
     report_holder(results, p, held_share, beats_floor, slots);
 
+    std::ifstream quota("/proc/sys/fs/inotify/max_user_watches");
+    std::string watches;
+    quota >> watches;
+    results.note("inotify watches of a user: " + watches + "; what is not watched is looked at every 100 ms");
     const double polls_floor = scale * bare_polls(locks, count);
     const bench::child waiting([&] { contender(p, locks, count); });
     bench::wait_until(
         "all were asked for", [&] { return p.asked == count; }, 10ms);
     bench::sleep_for(3s);
     const double waiting_share = scale * cpu_share(waiting.pid(), window);
+    bench::expect_no_failed_child();
     const int too_early = p.inherited;
     results.add({"bare calls of looking every 100 ms (open, ask, close)", percent(polls_floor), "", "1.00 x"});
     results.add({"contender: CPU, of one core",
