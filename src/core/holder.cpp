@@ -160,7 +160,6 @@ void holder::look_for_waiters(contender& c) const {
 
 task<std::error_code> holder::release(contender& c) {
     const auto there = co_await look(c.world);
-    if (there.now == standing::ours) look_for_waiters(c);
     std::error_code error;
     switch (there.now) {
         case standing::ours: error = co_await remove(c); break;
@@ -172,6 +171,7 @@ task<std::error_code> holder::release(contender& c) {
     if (error && error != errc::lost && !guarded()) co_return error;
     // A record that could not be removed must not look alive because a forked child still has the descriptor.
     if (error && guarded()) (void)co_await c.world.unlock(mine_.file, lock_byte::witness, mine_.rec.guard);
+    if (!error) look_for_waiters(c);  // they take longer to wake up than this takes
     c.world.forget_epoch(epoch_stamp(mine_.rec.writer_epoch));
     mine_.file.close();
     co_return error;

@@ -130,9 +130,9 @@ void held_lock::end_loss_waits() const noexcept {
 
 error_code held_lock::release() noexcept {
     if (inherited() || released_.exchange(true)) return {};
-    home_->unhold(*this);
     end_loss_waits();
-    const auto ec = remove();
+    const auto ec = remove();  // first of all: others wait for it, and stopping the heartbeats may wake a thread
+    home_->unhold(*this);
     if (ec && ec != errc::lost && !on_disk_.guarded()) {
         keep_trying();
     } else {
