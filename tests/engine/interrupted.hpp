@@ -50,6 +50,8 @@ class trace {
     /// The handler of `s` runs. Inside the call that began the operation that is wrong, and so is it anywhere but
     /// at home.
     void called(step& s);
+    /// An operation was begun: it can be cancelled from now on.
+    void begun() noexcept { ++begun_; }
     void wrong(const std::string& what);
     void player_ended() noexcept { ++ended_; }
 
@@ -59,6 +61,8 @@ class trace {
     /// Whether every player came to the end of its part.
     [[nodiscard]] bool is_over() const noexcept { return ended_ == players_; }
     [[nodiscard]] int calls() const noexcept { return calls_; }
+    /// Whether every player has begun an operation, if each has but one.
+    [[nodiscard]] bool has_begun() const noexcept { return begun_ == players_; }
 
     /// What went wrong. REQUIRES: nobody else has the trace any more.
     [[nodiscard]] std::string problems(bool all_called);
@@ -77,6 +81,7 @@ class trace {
 
  private:
     const int players_;
+    std::atomic<int> begun_{0};
     std::atomic<int> ended_{0};
     std::atomic<int> calls_{0};
     std::atomic<bool> cancelled_{false};
@@ -106,12 +111,14 @@ class noting {
 /// Begins an operation, `start(handler)`, whose handler can be cancelled through `t`.
 template <class Result, class Start, class Handler>
 void begin(const std::shared_ptr<trace>& t, const asio::any_io_executor& io, Start start, Handler handler) {
-    auto& step = t->new_step();
+    auto& notes = *t;  // `t` itself may go as soon as the operation has begun
+    auto& step = notes.new_step();
     const auto executor = asio::get_associated_executor(handler, io);
     noting<Result, Handler> noted(t, step, std::move(handler));
     const std::lock_guard lock(step.beginning);
     const trace::initiating now;
     start(asio::bind_cancellation_slot(step.signal.slot(), asio::bind_executor(executor, std::move(noted))));
+    notes.begun();
 }
 
 /// What an acquisition came to.
@@ -219,6 +226,8 @@ std::ostream& operator<<(std::ostream& out, const scenario& s);
 
 /// Every behaviour that the tests of the engine exercise.
 [[nodiscard]] const std::vector<scenario>& scenarios();
+/// Waits that nothing but a cancellation ends; each player has one.
+[[nodiscard]] const std::vector<scenario>& endless_scenarios();
 /// A process that lives as long as this one.
 [[nodiscard]] pid_t living_process();
 

@@ -84,6 +84,37 @@ bool cancel_from_outside(int moment, const scenario& s, cancellation_type how) {
     return over;
 }
 
+/// A wait that is cancelled some handlers, or so, after it began.
+void end_the_endless_after(int handlers, const scenario& s, cancellation_type how) {
+    run r(s);
+    {
+        asio::io_context io(1);
+        const auto home = io.get_executor();
+        r.play(home);
+        while (!r.told().has_begun() && io.run_one_for(patience) != 0) {
+        }
+        for (int i = 0; i < handlers; ++i) (void)io.run_one_for(2ms);
+        r.told().cancel(how);
+        BOOST_TEST_REQUIRE(run_some(io, r, to_the_end), s.name << " does not end when it is cancelled");
+    }
+    check_problems(r, s, handlers, "cancelled");
+}
+
+void end_the_endless_from_outside(int moment, const scenario& s, cancellation_type how) {
+    run r(s);
+    {
+        asio::thread_pool threads(2);
+        const auto home = threads.get_executor();
+        r.play(home);
+        BOOST_TEST_REQUIRE(eventually([&] { return r.told().has_begun(); }));
+        for (int i = 0; i < moment * 20; ++i) std::this_thread::yield();
+        r.told().cancel(how);
+        BOOST_TEST_REQUIRE(eventually([&] { return r.is_over(); }), s.name << " does not end when it is cancelled");
+        threads.join();
+    }
+    check_problems(r, s, moment, "cancelled from outside");
+}
+
 /// Whether it was over by then.
 bool stop_after(int handlers, const scenario& s) {
     run r(s);
@@ -123,6 +154,14 @@ BOOST_DATA_TEST_CASE(a_cancellation_from_another_thread, scenarios(), s) {
     if (!can_be_played(s)) return;
     for (const auto how : types)
         for (int moment = 0; !cancel_from_outside(moment, s, how); ++moment) BOOST_TEST_REQUIRE(moment < 1'000);
+}
+
+BOOST_DATA_TEST_CASE(a_cancellation_that_ends_what_has_no_end, endless_scenarios(), s) {
+    if (!can_be_played(s)) return;
+    for (const auto how : types) {
+        for (int handlers = 0; handlers < 12; ++handlers) end_the_endless_after(handlers, s, how);
+        for (int moment = 0; moment < 6; ++moment) end_the_endless_from_outside(moment, s, how);
+    }
 }
 
 BOOST_DATA_TEST_CASE(a_stop_after_each_number_of_handlers, scenarios(), s) {

@@ -201,6 +201,21 @@ awaitable<void> ask_for_reserved_name(stage s) {
     s.expect(g.error == fslock::errc::reserved_name, "the name of a token is an error");
 }
 
+// ---- without end -----------------------------------------------------------------------------------------------
+
+awaitable<void> wait_for_ever_with(stage s, fslock::options o) {
+    const auto g = co_await s.acquire(s.at("x"), o);
+    if (g.error != asio::error::operation_aborted) s.told->wrong("a wait without end was not aborted");
+}
+
+awaitable<void> wait_for_ever(stage s) { return wait_for_ever_with(s, s.quick()); }
+
+awaitable<void> wait_for_ever_durably(stage s) {
+    auto o = s.quick();
+    o.durability = fslock::durability::full;
+    return wait_for_ever_with(s, o);
+}
+
 // ---- guards in odd places --------------------------------------------------------------------------------------
 
 /// The timer never expires, or as the context does.
@@ -240,8 +255,10 @@ awaitable<void> keep_in_listener(stage s) {
     co_await s.pause(soon);
 }
 
+/// With a listener, which must not outlive the context.
 awaitable<void> keep_outside(stage s) {
-    auto g = co_await s.acquire("x");
+    const auto o = s.quick(event_kind::lost, [] {});
+    auto g = co_await s.acquire(s.at("x"), o);
     if (g.lock) s.there->keep(std::move(g.lock));
 }
 
@@ -301,6 +318,20 @@ const std::vector<scenario>& scenarios() {
          false},
         {"a guard in a listener", known_directory, keep_in_listener},
         {"a guard in static storage", known_directory, keep_outside, 1, false},
+    };
+    return all;
+}
+
+const std::vector<scenario>& endless_scenarios() {
+    static const std::vector<scenario> all{
+        {"an owner in another context", held_elsewhere, wait_for_ever},
+        {"an owner in another context, durably", held_elsewhere, wait_for_ever_durably},
+        {"an owner in another context, and three waiters", held_elsewhere, wait_for_ever, 3},
+        {"an owner in another process", held_by_living, wait_for_ever, 1, true, true},
+        {"an owner in another process, in a new directory", held_by_living_in_new_directory, wait_for_ever, 3, true,
+         true},
+        {"a dead owner and a living reclaimer", living_token, wait_for_ever, 1, true, true},
+        {"a damaged record in its grace", damaged, wait_for_ever},
     };
     return all;
 }
