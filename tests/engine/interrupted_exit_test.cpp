@@ -24,6 +24,10 @@ using std::filesystem::path;
 
 constexpr auto file_of_proof = "played";
 
+/// Made before the program begins, so they go after all that is made in it: contexts, and what the library or a library
+/// of its has in static storage from its first use on.
+lock_guard after_context, after_system_context, after_pool, blocking, without_witness;
+
 asio::awaitable<void> hold_for_ever(path p, bool* held) {
     const auto lock = co_await fslock::async_acquire(p, minutes(), asio::use_awaitable);
     *held = true;
@@ -43,9 +47,8 @@ lock_guard acquired_on(asio::io_context& io, const path& p) {
     return got;
 }
 
-/// The program that ends. What is made first goes last.
+/// The program that ends. What is made first goes last. Threads of the library go on until the very end.
 void play(const path& d) {
-    static lock_guard after_context, after_system_context, after_pool, blocking;
     static asio::io_context io;
     static asio::thread_pool threads(1);
     static lock_guard before_context, before_pool;
@@ -55,10 +58,13 @@ void play(const path& d) {
     before_pool = fslock::async_acquire(threads, d / "before pool", minutes(), asio::use_future).get();
     after_system_context = fslock::async_acquire(d / "after system context", minutes(), asio::use_future).get();
     blocking = fslock::acquire(d / "blocking", minutes());
+    auto o = minutes();
+    o.witness = fslock::witness::off;
+    without_witness = fslock::acquire(d / "without witness", o);
     bool held = false;
     asio::co_spawn(io, hold_for_ever(d / "coroutine", &held), asio::detached);
     run_until(io, [&] { return held; });
-    const directory elsewhere;  // a look at a directory that nobody waits for
+    const directory elsewhere;  // is still looked at when the program ends
     fslock::async_acquire(io, elsewhere / "x", minutes(), asio::detached);
     write_file(d / file_of_proof, "");
 }
