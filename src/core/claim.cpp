@@ -27,9 +27,16 @@ publishing next_best(publishing how) {
     return static_cast<publishing>(static_cast<int>(how) + 1);
 }
 
-void refresh(os::world& w, prepared& p) {
-    p.rec.created_at_ms = p.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    p.text = format(p.rec);
+/// For people, and for peers who go by the heartbeat: whoever was woken a moment after the last attempt need not write.
+constexpr std::int64_t as_good_as_now_ms = 100;
+
+/// Brings the times of a prepared record up to date. Its text, or nothing if they are.
+std::string refreshed(os::world& w, prepared& p) {
+    const auto now = w.wall_ns() / 1'000'000;
+    const auto age = now - p.rec.created_at_ms;
+    if (age >= 0 && age < as_good_as_now_ms) return {};
+    p.rec.created_at_ms = p.rec.heartbeat_at_ms = now;
+    return format(p.rec);
 }
 
 /// The kind that the record will name. Nothing is locked on a shared filesystem.
@@ -46,10 +53,10 @@ bool must_sync(const place& where, const options& o) {
 task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
                            std::int64_t floor) {
     p.rec = own_record(w, o, guard, floor);
-    p.text = format(p.rec);
+    const auto text = format(p.rec);
     // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
     w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
-    const auto error = co_await w.write(p.file, p.text);
+    const auto error = co_await w.write(p.file, text);
     if (error || !must_sync(where, o)) co_return error;
     co_return co_await w.sync(p.file);
 }
@@ -205,9 +212,9 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
         (void)co_await discard(w, where, p);
     std::error_code error;
     if (p.ready()) {
-        refresh(w, p);
-        error = co_await w.write(p.file, p.text);
-        if (!error && must_sync(where, o)) error = co_await w.sync(p.file);
+        const auto text = refreshed(w, p);
+        if (!text.empty()) error = co_await w.write(p.file, text);
+        if (!error && !text.empty() && must_sync(where, o)) error = co_await w.sync(p.file);
     } else {
         error = co_await prepare(w, where, o, p, floor);
     }

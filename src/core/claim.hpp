@@ -16,7 +16,6 @@ struct prepared {
     os::file file;
     std::string temp;  ///< its present name when that is not the lock's; empty: it has none
     record rec;
-    std::string text;  ///< `rec` as written
     os::file_facts facts;
     publishing how = publishing::unnamed;
     /// Where it may have become visible without our knowing: the answer was lost. Empty: nowhere.

@@ -160,13 +160,35 @@ std::optional<microseconds> after_a_stir(const contender& c, wait_state& s, cons
     return {};
 }
 
-/// Who waits says so to the owner, as long as there are descriptors to be had.
-void show_waiting(contender& c, finding& f) {
-    if (f.judged.proof == proof::witness_held && c.world.new_witness() == os::witness_kind::ofd) {
+/// Who waits says so to the owner, as long as there are descriptors to be had. Then not even a prepared record is
+/// kept, where that leaves nothing behind.
+task<bool> settle_down(contender& c, finding& f) {
+    const bool may_keep = c.world.may_keep_waiting_files();
+    if (may_keep && f.judged.proof == proof::witness_held) {
         c.world.show_waiting(f.file);
-    } else {
-        f.file.close();
+        co_return true;
     }
+    f.file.close();
+    if (!may_keep) (void)co_await discard(c.world, c.where, c.mine);
+    co_return may_keep;
+}
+
+/// Whether all is as it was for somebody who would have been told: the name leads to the same file, and its owner lives.
+/// False also when there is something to report. Not a look: much cheaper, for those who wait for many locks.
+task<bool> nothing_was_missed(contender& c, const wait_state& s, const finding& f) {
+    const auto& was = f.evidence;
+    const auto now = co_await c.world.facts_at(c.where.path());
+    if (!now || !now->same_inode(was.file)) co_return false;
+    const auto wall_ns = c.world.wall_ns();
+    if (!s.said_stale && std::chrono::nanoseconds(wall_ns - now->modified_ns) > c.opts.stale_after) co_return false;
+    if (!s.said_held_long && milliseconds(wall_ns / 1'000'000 - was.rec.created_at_ms) > c.opts.warn_after)
+        co_return false;
+    if (f.file) co_return co_await c.world.probe(f.file, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;
+    const auto opened = co_await c.world.open(c.where.path(), os::access::read, c.where.kind());
+    if (!opened) co_return false;
+    const auto facts = co_await c.world.facts(*opened);
+    if (!facts || !facts->same_inode(was.file)) co_return false;
+    co_return co_await c.world.probe(*opened, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;
 }
 
 /// For an owner who lives, or may live: until something happens to the record, or the next poll.
@@ -174,15 +196,22 @@ task<bool> wait_for_owner(contender& c, wait_state& s, finding& f) {
     if (past_deadline(c)) co_return true;
     const auto told = watch_owner(c, s, f);
     if (told == watching::anew) co_return true;  // what happened before is found by one more look
-    const auto net = std::max(safety_net, c.opts.poll_interval);
-    steady::duration delay = told == watching::still ? jittered(c, net) : next_poll(c);
-    if (const auto soon = after_a_stir(c, s, f)) delay = *soon;
-    show_waiting(c, f);
-    auto then = c.world.now() + delay;
-    if (c.deadline) then = std::min(then, *c.deadline);
-    const auto woken = co_await c.sleeper.wait_for_change(then);
-    if (woken == wake::event) s.stir_backoff = first_busy_backoff;
-    co_return woken != wake::cancelled;
+    const auto soon = after_a_stir(c, s, f);
+    (void)co_await settle_down(c, f);
+    const bool by_witness = f.judged.proof == proof::witness_held;
+    for (;;) {
+        const auto net = std::max(safety_net, c.opts.poll_interval);
+        steady::duration delay = told == watching::still ? jittered(c, net) : next_poll(c);
+        if (soon) delay = *soon;
+        auto then = c.world.now() + delay;
+        if (c.deadline) then = std::min(then, *c.deadline);
+        const auto woken = co_await c.sleeper.wait_for_change(then);
+        if (woken == wake::event) s.stir_backoff = first_busy_backoff;
+        if (woken != wake::due) co_return woken != wake::cancelled;
+        if (soon || told != watching::still || !by_witness || past_deadline(c)) co_return true;
+        const bool all_is_as_it_was = co_await nothing_was_missed(c, s, f);
+        if (!all_is_as_it_was) co_return true;
+    }
 }
 
 /// Somebody is at this very record at this moment: very soon again.
@@ -276,9 +305,9 @@ task<contend_outcome> contend_until(contender& c, bool claimed) {
             if (error != std::error_code(EEXIST, std::system_category())) co_return ended(ending::failed, error);
         }
         const bool expired = past_deadline(c);
-        auto f =
+        c.looked_at =
             co_await examine(c.world, c.where, c.where.path(), subject::lock, c.opts, c.seen.lock, c.mine);
-        const auto t = co_await act_on(c, s, f);
+        const auto t = co_await act_on(c, s, c.looked_at);
         if (t.error) co_return ended(ending::failed, t.error);
         if (!t.go_on) co_return ended(ending::cancelled);
         if (expired && !std::exchange(s.retry_once, false)) co_return ended(ending::timed_out);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "claim.hpp"
+#include "examine.hpp"
 #include "judge.hpp"
 #include "place.hpp"
 
@@ -81,6 +82,7 @@ struct contender {
     core::reporter& reporter;
     sightings& seen;
     prepared mine;                   ///< our record, for as long as it is not published
+    finding looked_at;               ///< the last look; closing its file may be slow, and is for later
     std::optional<steady> deadline;  ///< absent: wait for as long as it takes
 };
 

@@ -66,9 +66,13 @@ std::error_code split(const std::filesystem::path& given, lock_name& into) {
     if (last.size() + 1 + std::max(token_end.size(), temp_mark.size() + temp_digits) > longest_name)
         return system_error(ENAMETOOLONG);
     std::error_code error;
-    into.full = given.is_absolute() ? given : std::filesystem::absolute(given, error);
+    if (given.is_absolute()) {
+        into.full = text;
+    } else {
+        into.full = std::filesystem::absolute(given, error).native();
+    }
     if (error) return error;
-    into.name_at = into.full.native().rfind('/') + 1;
+    into.name_at = into.full.rfind('/') + 1;
     return {};
 }
 

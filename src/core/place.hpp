@@ -35,15 +35,15 @@ struct directory {
 
 /// A lock path, checked.
 struct lock_name {
-    std::filesystem::path full;  ///< absolute
+    std::string full;            ///< absolute
     std::size_t name_at = 0;     ///< where its last component begins
 
     [[nodiscard]] std::string_view name() const noexcept {
-        return std::string_view(full.native()).substr(name_at);
+        return std::string_view(full).substr(name_at);
     }
     /// The rest, without the slash unless that is all there is.
     [[nodiscard]] std::string_view directory() const noexcept {
-        return std::string_view(full.native()).substr(0, name_at > 1 ? name_at - 1 : 1);
+        return std::string_view(full).substr(0, name_at > 1 ? name_at - 1 : 1);
     }
 };
 
@@ -62,7 +62,7 @@ struct place {
     std::shared_ptr<const core::directory> where;
     lock_name lock;
 
-    [[nodiscard]] const std::string& path() const noexcept { return lock.full.native(); }
+    [[nodiscard]] const std::string& path() const noexcept { return lock.full; }
     [[nodiscard]] bool shared() const noexcept { return where->shared(); }
     [[nodiscard]] os::fs_class kind() const noexcept { return where->facts.kind; }
     [[nodiscard]] std::string token_path() const;

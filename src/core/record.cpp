@@ -3,8 +3,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <limits>
+#include <new>
 
 #include "utf8.hpp"
 
@@ -142,15 +145,67 @@ constexpr unsigned bit(std::string_view key) {
 
 constexpr unsigned required = bit("pid") | bit("hostname") | bit("created_at_ms") | bit("heartbeat_at_ms");
 
+constexpr std::size_t deepest = 8;
+
+/// Parsers that wait for their next use. Made ahead and never destroyed: locks are released, and threads of ours may
+/// still run, while the program ends and what simdjson needs to make a parser is gone.
+class parser_store {
+ public:
+    using parser = simdjson::dom::parser;
+
+    parser* take() noexcept {
+        for (auto& place : waiting_)
+            if (auto* const p = place.exchange(nullptr)) return p;
+        return make();
+    }
+    void give_back(parser* p) noexcept {
+        for (auto& place : waiting_) {
+            parser* none = nullptr;
+            if (place.compare_exchange_strong(none, p)) return;
+        }
+        delete p;
+    }
+    void fill() noexcept {
+        for (auto& place : waiting_)
+            if (place.load() == nullptr) give_back(make());
+    }
+
+ private:
+    /// Null when there is no memory.
+    static parser* make() noexcept {
+        auto* const p = new (std::nothrow) parser(record_limit);
+        if (p != nullptr && p->allocate(record_limit, deepest) == simdjson::SUCCESS) return p;
+        delete p;
+        return nullptr;
+    }
+    std::array<std::atomic<parser*>, 2> waiting_{};
+};
+
+constinit parser_store parsers;
+
+/// Has one of them for the moment.
+class borrowed_parser {
+ public:
+    borrowed_parser() noexcept : parser_(parsers.take()) {}
+    borrowed_parser(const borrowed_parser&) = delete;
+    borrowed_parser& operator=(const borrowed_parser&) = delete;
+    ~borrowed_parser() {
+        if (parser_ != nullptr) parsers.give_back(parser_);
+    }
+    explicit operator bool() const noexcept { return parser_ != nullptr; }
+    simdjson::dom::parser* operator->() const noexcept { return parser_; }
+
+ private:
+    simdjson::dom::parser* const parser_;
+};
+
 /// Fills `into`. A record of ours begins with its pid and may come from a version that dropped the rest; any other
 /// object must have all that the first version always wrote, or a data file would pass for a record.
 bool read_record(std::string_view text, record& into) {
-    constexpr std::size_t deepest = 8;
-    static thread_local simdjson::dom::parser parser(record_limit);
-    static thread_local const bool allocated = parser.allocate(record_limit, deepest) == simdjson::SUCCESS;
-    if (!allocated) return false;
+    const borrowed_parser parser;
+    if (!parser) return false;
     simdjson::dom::object object;
-    if (parser.parse(text.data(), text.size()).get_object().get(object) != simdjson::SUCCESS) return false;
+    if (parser->parse(text.data(), text.size()).get_object().get(object) != simdjson::SUCCESS) return false;
     unsigned seen = 0;
     for (const auto& [key, value] : object) {
         const unsigned known = bit(key);
@@ -167,7 +222,7 @@ bool read_record(std::string_view text, record& into) {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) noexcept { return simdjson::validate_utf8(text.data(), text.size()); }
+void prepare_to_read() noexcept { parsers.fill(); }
 
 std::string format(const record& r) {
     std::string line;

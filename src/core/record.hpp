@@ -51,6 +51,9 @@ struct parsed {
 /// make it malformed or foreign. Unknown keys are ignored.
 [[nodiscard]] parsed parse(std::string_view text);
 
+/// Makes what reading needs, so that nothing has to be made while the program ends. Cheap when that was done.
+void prepare_to_read() noexcept;
+
 /// The nanosecond part of an epoch `<pid>-<ns>`, or 0.
 [[nodiscard]] std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept;
 

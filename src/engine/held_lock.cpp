@@ -33,7 +33,18 @@ held_lock::held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_
       on_disk_(std::move(on_disk)),
       last_good_(on_disk_.last_beat()) {}
 
-held_lock::~held_lock() { home_->unhold(*this); }
+held_lock::~held_lock() {
+    home_->unhold(*this);
+    delete as_path_.load();
+}
+
+const std::filesystem::path& held_lock::as_path() const {
+    const auto* known = as_path_.load();
+    if (known != nullptr) return *known;
+    auto made = std::make_unique<const std::filesystem::path>(path());
+    if (as_path_.compare_exchange_strong(known, made.get())) return *made.release();
+    return *known;
+}
 
 bool held_lock::inherited() const noexcept { return generation_ != os::fork_generation(); }
 
@@ -120,8 +131,12 @@ error_code held_lock::remove() noexcept {
     const std::lock_guard lock(on_disk_mutex_);
     blocking_sleeper sleeper;
     optional_reporter nobody({});
-    core::contender c(os::this_world(), on_disk_.where(), opts_, sleeper, nobody, entry().seen);
-    return core::run_to_end(on_disk_.release(c));
+    core::sightings fresh;
+    auto& known = entry().seen;
+    core::contender c(os::this_world(), on_disk_.where(), opts_, sleeper, nobody, known ? *known : fresh);
+    const auto ec = core::run_to_end(on_disk_.release(c));
+    if (fresh.yield_until) known = std::make_unique<core::sightings>(std::move(fresh));
+    return ec;
 }
 
 void held_lock::end_loss_waits() const noexcept {
@@ -154,7 +169,7 @@ void held_lock::keep_trying() noexcept {
         self->turn_.pass_on();
     };
     try {
-        pool::instance().submit("release " + path().native(), job);
+        pool::instance().submit("release " + path(), job);
     } catch (...) {
         turn_.pass_on();  // no thread to be had
     }

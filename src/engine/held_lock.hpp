@@ -27,7 +27,9 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, options o, optional_reporter told);
     ~held_lock();
 
-    [[nodiscard]] const std::filesystem::path& path() const noexcept { return on_disk_.where().lock.full; }
+    [[nodiscard]] const std::string& path() const noexcept { return on_disk_.where().path(); }
+    /// The same, made when first asked for: it takes more memory than the rest of a lock.
+    [[nodiscard]] const std::filesystem::path& as_path() const;
     [[nodiscard]] const std::string& epoch() const noexcept { return on_disk_.rec().writer_epoch; }
     [[nodiscard]] const core::record& rec() const noexcept { return on_disk_.rec(); }
     [[nodiscard]] const std::shared_ptr<registry>& home() const noexcept { return home_; }
@@ -85,6 +87,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     std::atomic<bool> awaited_{false};   ///< somebody waits for the loss
     std::atomic<bool> lost_{false};
     std::atomic<bool> released_{false};
+    mutable std::atomic<const std::filesystem::path*> as_path_{nullptr};
 };
 
 }  // namespace fslock::engine

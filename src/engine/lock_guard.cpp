@@ -95,8 +95,8 @@ lock_guard::~lock_guard() {
 }
 
 const std::filesystem::path& lock_guard::path() const noexcept {
-    static const std::filesystem::path none;
-    return lock_ ? lock_->path() : none;
+    static const auto& none = *new std::filesystem::path;  // never destroyed, like the guards that ask
+    return lock_ ? lock_->as_path() : none;
 }
 
 std::string_view lock_guard::writer_epoch() const noexcept {

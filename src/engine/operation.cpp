@@ -16,8 +16,8 @@ operation::operation(std::shared_ptr<registry> r, core::place where, options o, 
 
 void operation::prepare(turn t, core::prepared prepared, bool claimed) {
     mine = std::move(t);
-    contender_.emplace(os::this_world(), where_, opts_, static_cast<core::sleeper&>(*this),
-                       static_cast<core::reporter&>(told_), mine.entry().seen);
+    contender_ = std::make_unique<core::contender>(os::this_world(), where_, opts_, static_cast<core::sleeper&>(*this),
+                                                   static_cast<core::reporter&>(told_), mine.entry().sightings());
     contender_->mine = std::move(prepared);
     contender_->deadline = deadline_;
     claimed_ = claimed;
@@ -61,6 +61,7 @@ void operation::suspended(std::coroutine_handle<> waiting, void* slot) {
 os::call<core::wake> operation::sleep(core::steady until) {
     if (cancelled) return core::wake::cancelled;
     wake_at_ = until;
+    wait_length_ = until - os::this_world().now();
     listens_ = false;
     return os::call<core::wake>(static_cast<os::suspension&>(*this));
 }
@@ -90,7 +91,12 @@ os::result<core::watching> operation::watch_process(int pid) {
     return core::watching::anew;
 }
 
-void operation::stop_watching() noexcept {
+bool operation::has_left_over() const noexcept {
+    return record_watch_ || watched_process_ != 0 || (contender_ && contender_->looked_at.file);
+}
+
+void operation::clean_up() noexcept {
+    contender_.reset();
     const auto record = std::exchange(record_watch_, std::nullopt);
     const bool process = std::exchange(watched_process_, 0) != 0;
     if (record || process) home->unwatch(*this, record, process);

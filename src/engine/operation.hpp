@@ -41,6 +41,8 @@ class operation final : public due_item,
     void resume(core::wake woken);
     [[nodiscard]] bool done() const noexcept { return task_.done(); }
     [[nodiscard]] steady wake_at() const noexcept { return wake_at_; }
+    /// How long the present wait is meant to be.
+    [[nodiscard]] steady::duration wait_length() const noexcept { return wait_length_; }
     [[nodiscard]] core::contend_outcome outcome() noexcept;
     /// REQUIRES: the outcome is `owned`.
     [[nodiscard]] core::holder take_holder();
@@ -51,7 +53,10 @@ class operation final : public due_item,
     os::result<core::watching> watch_process(int pid) override;
     /// Whether what is watched may end the present wait.
     [[nodiscard]] bool listens() const noexcept { return listens_; }
-    void stop_watching() noexcept;
+    /// Whether it still watches, or has a file open that it looked at.
+    [[nodiscard]] bool has_left_over() const noexcept;
+    /// Lets go of that. Once it is done.
+    void clean_up() noexcept;
 
     [[nodiscard]] const core::place& where() const noexcept { return where_; }
     [[nodiscard]] const options& opts() const noexcept { return opts_; }
@@ -83,11 +88,12 @@ class operation final : public due_item,
     const std::optional<steady> deadline_;
     optional_reporter told_;
     bool claimed_ = false;
-    std::optional<core::contender> contender_;
+    std::unique_ptr<core::contender> contender_;  ///< of who has or had the turn
     core::task<core::contend_outcome> task_;
     std::coroutine_handle<> suspended_;
     core::wake* woken_ = nullptr;
     steady wake_at_{};
+    steady::duration wait_length_{};
     bool listens_ = false;
     std::optional<int> record_watch_;
     os::file_facts watched_;

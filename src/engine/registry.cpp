@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "../core/record.hpp"
 #include "../os/posix_world.hpp"
 
 namespace fslock::engine {
@@ -42,8 +43,9 @@ void run_in_turn(std::function<void()> f) {
 
 /// Whether what this process saw there is worth keeping.
 bool was_seen(const path_entry& entry) {
-    return entry.seen.lock.inode != 0 || entry.seen.token.inode != 0 || entry.seen.blocked_reported ||
-           entry.seen.yield_until;
+    if (!entry.seen) return false;
+    const auto& seen = *entry.seen;
+    return seen.lock.inode != 0 || seen.token.inode != 0 || seen.blocked_reported || seen.yield_until;
 }
 
 }  // namespace
@@ -62,7 +64,9 @@ void turn::pass_on() noexcept {
 }
 
 registry::registry(asio::any_io_executor executor)
-    : generation_(os::fork_generation()), executor_(std::move(executor)), timer_(executor_), watcher_(executor_) {}
+    : generation_(os::fork_generation()), executor_(std::move(executor)), timer_(executor_), watcher_(executor_) {
+    core::prepare_to_read();
+}
 
 bool registry::inherited() const noexcept { return generation_ != os::fork_generation(); }
 

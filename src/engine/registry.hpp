@@ -118,9 +118,18 @@ class registry : public std::enable_shared_from_this<registry> {
     void note_idle(path_entry& entry);
     void forget_idle(std::deque<idle_entry>& idle, steady until);
     void hold(held_lock& lock);
+    /// On its timeline; `wake_in_time` has to follow.
     template <class Item>
-    void schedule(Item& item, steady when);
+    void put(Item& item, steady when);
+    void schedule(operation& op, steady when) {
+        put(op, when);
+        wake_in_time();
+    }
     void set_alarm();
+    void wake_in_time() {
+        want_settle();
+        set_alarm();
+    }
     void list_sink(const std::shared_ptr<event_sink>& sink);
     void want_settle();
     [[nodiscard]] bool needs_settling() const noexcept;
@@ -133,6 +142,8 @@ class registry : public std::enable_shared_from_this<registry> {
     void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
     void collect_due(timeline& of, called& into);
+    void collect_beat(timeline& of, held_lock& held, steady now, called& into);
+    void collect_wait(std::shared_ptr<operation> op, called& into);
     void stir(const std::shared_ptr<due_item>& item, called& into);
 
     // Without it.
@@ -149,6 +160,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void run(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void run_here(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void finish(const std::shared_ptr<operation>& op) noexcept;
+    void clean_up_later(const std::shared_ptr<operation>& op) noexcept;
     void complete(const std::shared_ptr<operation>& op, error_code ec, lock_guard lock) noexcept;
     void report_queued(const std::shared_ptr<operation>& op);
     void settle();

@@ -46,20 +46,36 @@ void registry::run_here(const std::shared_ptr<operation>& op, core::wake woken) 
 
 void registry::finish(const std::shared_ptr<operation>& op) noexcept {
     const auto out = op->outcome();
-    op->stop_watching();
     // Before the handler can run: who asks again finds nobody in line.
-    if (out.how != core::ending::owned) op->mine.pass_on();
+    if (out.how != core::ending::owned) {
+        op->clean_up();
+        op->mine.pass_on();
+    }
     switch (out.how) {
         case core::ending::owned: {
             auto on_disk = op->take_holder();
             auto held = make_held(std::move(op->mine), std::move(on_disk), op->opts(), op->told());
             complete(op, {}, detail::make_guard(std::move(held)));
+            clean_up_later(op);
             break;
         }
         case core::ending::timed_out: complete(op, {}, {}); break;
         case core::ending::cancelled: complete(op, asio::error::operation_aborted, {}); break;
         case core::ending::failed: complete(op, out.error, {}); break;
     }
+}
+
+/// The last close of a record that is gone, and of its watch, takes longer than to tell whose turn it is.
+void registry::clean_up_later(const std::shared_ptr<operation>& op) noexcept {
+    if (!op->has_left_over()) return;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!shut_ && !op->slow()) {
+            asio::post(executor_, [op] { op->clean_up(); });
+            return;
+        }
+    }
+    op->clean_up();
 }
 
 /// A lock that nobody waits for any more goes back as `lock` dies, after the mutex.
@@ -76,7 +92,7 @@ void registry::complete_locked(const std::shared_ptr<operation>& op, error_code 
     if (done == nullptr) return;
     operations_.erase(op->in_registry);
     done->complete(ec, std::move(lock));
-    want_settle();
+    wake_in_time();  // after the handler
 }
 
 /// Completes an operation that is queued, or whose steps hang: what its thread gets afterwards goes back.

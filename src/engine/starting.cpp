@@ -25,7 +25,8 @@ std::optional<steady> deadline_of(const detail::wait_limit& limit) {
 
 /// Whether the lock is to be left to other processes for a moment. One attempt is an attempt now.
 bool has_to_yield(path_entry& entry, const detail::wait_limit& limit) {
-    auto& until = entry.seen.yield_until;
+    if (!entry.seen) return false;
+    auto& until = entry.seen->yield_until;
     if (!until || (limit && *limit <= steady::duration::zero())) return false;
     if (os::this_world().now() >= *until) until.reset();
     return until.has_value();
@@ -103,6 +104,8 @@ void registry::claim_at_once(detail::started& out, turn mine, core::place where,
     if (!error) {
         core::holder on_disk(std::move(where), std::move(prepared), w.now());
         out.lock = detail::make_guard(make_held(std::move(mine), std::move(on_disk), o, std::move(told)));
+        const std::lock_guard lock(mutex_);
+        wake_in_time();
     } else if (error == std::error_code(EEXIST, std::system_category())) {
         out.waiting = std::make_shared<operation>(shared_from_this(), std::move(where), std::move(o), deadline,
                                                   std::move(told));
@@ -128,12 +131,12 @@ std::shared_ptr<held_lock> registry::make_held(turn mine, core::holder on_disk, 
     return held;
 }
 
-/// The first beat comes after half an interval to a whole one, so that locks taken together do not beat together.
+/// The first beat comes anywhere within an interval, so that locks taken together do not beat together.
 void registry::hold(held_lock& lock) {
     lock.entry().holder = &lock;
     spread_ += 0x9E3779B9U;  // the golden ratio: evenly spread, however many there are
-    const auto half = std::chrono::duration_cast<steady::duration>(lock.interval()) / 2;
-    schedule(lock, os::this_world().now() + half + half / 1024 * (spread_ >> 22));
+    const auto interval = std::chrono::duration_cast<steady::duration>(lock.interval());
+    put(lock, os::this_world().now() + interval / 1024 * ((spread_ >> 22) + 1));
 }
 
 bool registry::take_or_queue(const std::shared_ptr<operation>& op) {

@@ -32,7 +32,12 @@ struct path_entry {
     bool idle_noted = false;      ///< waits to be forgotten
     held_lock* holder = nullptr;  ///< who has the turn, if it holds the lock
     std::list<std::shared_ptr<operation>> queue;
-    core::sightings seen;         ///< touched only by who has the turn
+    std::unique_ptr<core::sightings> seen;  ///< touched only by who has the turn; null: nothing
+
+    [[nodiscard]] core::sightings& sightings() {
+        if (!seen) seen = std::make_unique<core::sightings>();
+        return *seen;
+    }
 };
 
 /// The right to claim, contend for and hold the lock of one entry. Passed on to the next in line when it ends.

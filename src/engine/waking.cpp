@@ -10,23 +10,28 @@ namespace {
 constexpr auto forget_sightings_after = std::chrono::minutes(15);
 /// A suspension that is worth a heartbeat out of turn.
 constexpr auto long_suspension = std::chrono::seconds(1);
+/// One wake-up of the loop serves all that is due about now.
+constexpr auto together = std::chrono::milliseconds(25);
+
+/// How early a heartbeat, or a look, may come.
+steady::duration early_by(const due_item& item) {
+    if (item.kind() == due_kind::beat)
+        return std::min<steady::duration>(together, static_cast<const held_lock&>(item).interval() / 8);
+    const auto& op = static_cast<const operation&>(item);
+    return op.at == phase::waiting ? std::min<steady::duration>(together, op.wait_length() / 64) : steady::duration();
+}
 
 }  // namespace
 
 // ---- time ------------------------------------------------------------------------------------------------------
 
 template <class Item>
-void registry::schedule(Item& item, steady when) {
-    if (item.slow()) {
-        away_.due.schedule(item, when);
-        set_alarm();
-    } else {
-        here_.due.schedule(item, when);
-        want_settle();
-    }
+void registry::put(Item& item, steady when) {
+    (item.slow() ? away_ : here_).due.schedule(item, when);
 }
-template void registry::schedule(held_lock&, steady);
-template void registry::schedule(operation&, steady);
+
+template void registry::put(held_lock&, steady);
+template void registry::put(operation&, steady);
 
 void registry::set_alarm() {
     if (shut_ || away_.due.empty() || (away_.armed_for && *away_.armed_for <= away_.due.earliest())) return;
@@ -96,27 +101,37 @@ void registry::collect_due(timeline& of, called& into) {
         for (auto* item : items)
             if (item->kind() == due_kind::beat) of.due.schedule(*item, now);
     }
-    while (auto* const item = of.due.pop_due(now)) {
-        if (item->kind() == due_kind::beat) {
-            auto& held = static_cast<held_lock&>(*item);
-            auto alive = held.weak_from_this().lock();
-            if (!alive) continue;
-            if (held.lost()) {
-                into.ended.push_back(std::move(alive));
-                continue;
-            }
-            of.due.schedule(held, now + held.interval());
-            into.holders.push_back(std::move(alive));
-            continue;
-        }
-        auto op = static_cast<operation&>(*item).shared_from_this();
-        if (op->at == phase::waiting) {
-            op->at = phase::running;
-            into.waiters.push_back(std::move(op));
+    std::vector<due_item*> not_yet;
+    while (auto* const item = of.due.pop_due(now + together)) {
+        if (item->due() > now + early_by(*item)) {
+            not_yet.push_back(item);
+        } else if (item->kind() == due_kind::beat) {
+            collect_beat(of, static_cast<held_lock&>(*item), now, into);
         } else {
-            give_up(op, {});
-            into.ended.push_back(std::move(op));
+            collect_wait(static_cast<operation&>(*item).shared_from_this(), into);
         }
+    }
+    for (auto* item : not_yet) of.due.schedule(*item, item->due());
+}
+
+void registry::collect_beat(timeline& of, held_lock& held, steady now, called& into) {
+    auto alive = held.weak_from_this().lock();
+    if (!alive) return;
+    if (held.lost()) {
+        into.ended.push_back(std::move(alive));
+        return;
+    }
+    of.due.schedule(held, now + held.interval());
+    into.holders.push_back(std::move(alive));
+}
+
+void registry::collect_wait(std::shared_ptr<operation> op, called& into) {
+    if (op->at == phase::waiting) {
+        op->at = phase::running;
+        into.waiters.push_back(std::move(op));
+    } else {
+        give_up(op, {});
+        into.ended.push_back(std::move(op));
     }
 }
 
@@ -133,8 +148,7 @@ void registry::tick(timeline& of) {
     for (const auto& op : all.waiters) run(op, core::wake::due);
     for (const auto& held : all.holders) beat(held);
     const std::lock_guard lock(mutex_);
-    want_settle();
-    set_alarm();
+    wake_in_time();
 }
 
 void registry::beat(const std::shared_ptr<held_lock>& held) {
@@ -183,7 +197,7 @@ void registry::watch(const std::shared_ptr<held_lock>& held) noexcept {
         held->watched_by.asked = true;
     }
     watches made;
-    if (const auto id = watcher_.watch_record(held, held->path().native())) made.record = *id;
+    if (const auto id = watcher_.watch_record(held, held->path())) made.record = *id;
     if (const auto id = watcher_.watch_directory(held->directory())) made.directory = *id;
     bool in_vain = false;
     {

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstring>
 
 #include "changes.hpp"
@@ -50,6 +51,7 @@ news read_changes(int changes) {
             }
             at += sizeof e + e.len;
         }
+        if (static_cast<std::size_t>(n) + sizeof(inotify_event) + NAME_MAX + 1 < sizeof buffer) return all;  // no more
     }
 }
 

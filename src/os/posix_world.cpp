@@ -181,15 +181,9 @@ class posix_world final : public world {
 
     /// A kept descriptor counts against RLIMIT_NOFILE; half of that belongs to the program. The limit is asked only
     /// once there are many, since asking is a system call.
-    witness_kind new_witness() override {
-        constexpr std::size_t few = 64;
-        const auto open = process_.open_descriptors();
-        if (open > few) {
-            rlimit limit{};
-            if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && open > limit.rlim_cur / 2) return witness_kind::none;
-        }
-        return system_witness();
-    }
+    witness_kind new_witness() override { return fewer_than_one_in(2) ? system_witness() : witness_kind::none; }
+
+    bool may_keep_waiting_files() override { return fewer_than_one_in(8); }
 
     call<lock_state> lock(const file& on, lock_byte which, witness_kind how) override {
         if (how == witness_kind::ofd) return system::lock_byte_of(fd_of(on), which);
@@ -252,6 +246,15 @@ class posix_world final : public world {
     void close(int handle, unsigned generation) noexcept override { process_.close(handle, generation); }
 
  private:
+    /// Whether less than that share of the descriptors that this process may have is in use here.
+    bool fewer_than_one_in(std::size_t share) {
+        constexpr std::size_t few = 64;
+        const auto open = process_.open_descriptors();
+        if (open <= few) return true;
+        rlimit limit{};
+        return ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || open <= limit.rlim_cur / share;
+    }
+
     /// A file on a shared filesystem is never locked, and opening it may hang: outside of the critical section.
     template <class Open>
     result<file> open_file(fs_class on, Open f) {

@@ -165,6 +165,8 @@ class world {
     [[nodiscard]] virtual witness_kind system_witness() = 0;
     /// The kind that a new record is to carry: the same, or `none` when no more descriptors may be kept.
     [[nodiscard]] virtual witness_kind new_witness() = 0;
+    /// Whether those who only wait may keep files open: they must not use up what owners need.
+    [[nodiscard]] virtual bool may_keep_waiting_files() = 0;
     /// Takes the lock without waiting. `how` is the kind that the record names.
     virtual call<lock_state> lock(const file& on, lock_byte which, witness_kind how) = 0;
     /// Gives it back explicitly: a forked child may still have the descriptor, so closing is not enough.

@@ -105,6 +105,7 @@ class sim_process final : public os::world, public fslock::core::deaf_sleeper, p
     os::call<os::lock_state> lock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
     os::call<std::error_code> unlock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
     os::call<os::lock_state> probe(const os::file& on, os::lock_byte which, os::witness_kind how) override;
+    bool may_keep_waiting_files() override { return true; }
     void show_waiting(const os::file&) override {}
     bool is_waited_for(const os::file&) override { return false; }
     const os::identity& self() override { return self_; }
