@@ -21,7 +21,6 @@ class due_item {
  public:
     [[nodiscard]] due_kind kind() const noexcept { return kind_; }
     [[nodiscard]] bool scheduled() const noexcept { return heap_ != nullptr; }
-    [[nodiscard]] steady due() const noexcept { return due_; }
     /// Does nothing for an item that is in no heap.
     void unschedule() noexcept;
 
@@ -34,33 +33,36 @@ class due_item {
  private:
     friend class due_heap;
     const due_kind kind_;
-    steady due_{};
     due_heap* heap_ = nullptr;
     std::size_t index_ = 0;
 };
 
-/// Does not own its items; an item must be taken out before it dies.
+/// Does not own its items; an item must be taken out before it dies. The times are in the heap itself: with thousands of
+/// items each comparison would otherwise miss the cache.
 class due_heap {
  public:
-    [[nodiscard]] bool empty() const noexcept { return items_.empty(); }
-    [[nodiscard]] std::size_t size() const noexcept { return items_.size(); }
-    [[nodiscard]] steady earliest() const noexcept { return items_.front()->due_; }
-    [[nodiscard]] const std::vector<due_item*>& items() const noexcept { return items_; }
+    struct entry {
+        steady due;
+        due_item* item;
+    };
+    [[nodiscard]] bool empty() const noexcept { return entries_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
+    [[nodiscard]] const entry& first() const noexcept { return entries_.front(); }
+    [[nodiscard]] steady earliest() const noexcept { return first().due; }
+    [[nodiscard]] const std::vector<entry>& entries() const noexcept { return entries_; }
 
     /// Puts `item` in, or moves it to its new time, also from another heap.
     void schedule(due_item& item, steady due);
-    /// Takes out the earliest item if it is due by `now`, else null.
-    [[nodiscard]] due_item* pop_due(steady now) noexcept;
     void clear() noexcept;
 
  private:
     friend class due_item;
     void remove(due_item& item) noexcept;
-    void place(std::size_t at, due_item* item) noexcept;
+    void place(std::size_t at, entry e) noexcept;
     void up(std::size_t at) noexcept;
     void down(std::size_t at) noexcept;
 
-    std::vector<due_item*> items_;
+    std::vector<entry> entries_;
 };
 
 }  // namespace fslock::engine

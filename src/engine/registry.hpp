@@ -105,6 +105,7 @@ class registry : public std::enable_shared_from_this<registry> {
     /// What became due, or was stirred.
     struct called {
         std::vector<std::shared_ptr<held_lock>> holders;
+        std::vector<std::shared_ptr<held_lock>> unwatched;
         std::vector<std::shared_ptr<operation>> waiters;
         std::vector<std::shared_ptr<void>> ended;  ///< what must not die under the mutex
     };

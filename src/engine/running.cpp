@@ -91,8 +91,10 @@ void registry::complete_locked(const std::shared_ptr<operation>& op, error_code 
     const auto done = std::exchange(op->done_handler, nullptr).release();
     if (done == nullptr) return;
     operations_.erase(op->in_registry);
+    // What wakes for the new lock comes after its handler; until then the context must not run out of work.
+    const auto work = detail::tracked(executor_);
     done->complete(ec, std::move(lock));
-    wake_in_time();  // after the handler
+    wake_in_time();
 }
 
 /// Completes an operation that is queued, or whose steps hang: what its thread gets afterwards goes back.

@@ -11,7 +11,7 @@ constexpr auto forget_sightings_after = std::chrono::minutes(15);
 /// A suspension that is worth a heartbeat out of turn.
 constexpr auto long_suspension = std::chrono::seconds(1);
 /// One wake-up of the loop serves all that is due about now.
-constexpr auto together = std::chrono::milliseconds(25);
+constexpr auto together = std::chrono::milliseconds(50);
 
 /// How early a heartbeat, or a look, may come.
 steady::duration early_by(const due_item& item) {
@@ -42,8 +42,8 @@ void registry::set_alarm() {
         away_.armed_for = away_.due.earliest();
     } catch (const system_error&) {
         // No thread to be had: the context has to do.
-        auto* const item = away_.due.items().front();
-        here_.due.schedule(*item, item->due());
+        const auto first = away_.due.first();
+        here_.due.schedule(*first.item, first.due);
         want_settle();
     }
 }
@@ -97,21 +97,20 @@ void registry::collect_due(timeline& of, called& into) {
     // The steady clock stands still while the machine is suspended; owners on other hosts do not.
     const auto suspended = w.suspended();
     if (suspended - std::exchange(of.suspended, suspended) > long_suspension) {
-        const auto items = of.due.items();
-        for (auto* item : items)
-            if (item->kind() == due_kind::beat) of.due.schedule(*item, now);
+        const auto entries = of.due.entries();
+        for (const auto& e : entries)
+            if (e.item->kind() == due_kind::beat) of.due.schedule(*e.item, now);
     }
-    std::vector<due_item*> not_yet;
-    while (auto* const item = of.due.pop_due(now + together)) {
-        if (item->due() > now + early_by(*item)) {
-            not_yet.push_back(item);
-        } else if (item->kind() == due_kind::beat) {
-            collect_beat(of, static_cast<held_lock&>(*item), now, into);
+    while (!of.due.empty()) {
+        const auto first = of.due.first();
+        if (first.due > now + early_by(*first.item)) return;
+        first.item->unschedule();
+        if (first.item->kind() == due_kind::beat) {
+            collect_beat(of, static_cast<held_lock&>(*first.item), now, into);
         } else {
-            collect_wait(static_cast<operation&>(*item).shared_from_this(), into);
+            collect_wait(static_cast<operation&>(*first.item).shared_from_this(), into);
         }
     }
-    for (auto* item : not_yet) of.due.schedule(*item, item->due());
 }
 
 void registry::collect_beat(timeline& of, held_lock& held, steady now, called& into) {
@@ -122,6 +121,7 @@ void registry::collect_beat(timeline& of, held_lock& held, steady now, called& i
         return;
     }
     of.due.schedule(held, now + held.interval());
+    if (!held.watched_by.asked && held.wants_watching()) into.unwatched.push_back(alive);
     into.holders.push_back(std::move(alive));
 }
 
@@ -146,6 +146,7 @@ void registry::tick(timeline& of) {
     }
     // Waiters first: a beat has time until the next one.
     for (const auto& op : all.waiters) run(op, core::wake::due);
+    for (const auto& held : all.unwatched) watch(held);
     for (const auto& held : all.holders) beat(held);
     const std::lock_guard lock(mutex_);
     wake_in_time();
@@ -153,7 +154,6 @@ void registry::tick(timeline& of) {
 
 void registry::beat(const std::shared_ptr<held_lock>& held) {
     if (!held->slow()) {
-        watch(held);
         held->beat();
         return;
     }
@@ -259,7 +259,7 @@ void registry::changed(error_code ec) {
         const std::lock_guard lock(mutex_);
         if (shut_) return;
         if (heard.everybody) {
-            for (auto* item : here_.due.items()) {
+            for (const auto& [due, item] : here_.due.entries()) {
                 auto alive = item->kind() == due_kind::beat
                                  ? watcher::item(static_cast<held_lock*>(item)->weak_from_this().lock())
                                  : watcher::item(static_cast<operation*>(item)->shared_from_this());

@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(waits_in_vain_and_takeovers_leave_no_descriptor) {  // F11,
     turn();
     const auto descriptors = open_descriptors();
     for (int i = 0; i < 200; ++i) turn();
-    BOOST_TEST(eventually([&] { return open_descriptors() == descriptors; }));
+    BOOST_TEST(eventually([&] { return open_descriptors() <= descriptors; }));
     BOOST_TEST(d.names() == std::vector<std::string>{"held"}, boost::test_tools::per_element());
 }
 
