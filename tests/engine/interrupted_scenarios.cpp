@@ -272,6 +272,34 @@ awaitable<void> release_what_is_verified(stage s) {
                                 [s](error_code ec) { s.expect(!ec, "the release succeeds"); });
 }
 
+/// Whether the record goes, or only the guard.
+awaitable<void> wait_for_the_loss(stage s, bool lost) {
+    auto g = co_await s.acquire("x");
+    if (!g.lock) co_return;
+    s.begin<fslock::error_code>([&g](auto handler) { g.lock.async_wait_lost(std::move(handler)); },
+                                [s, lost](error_code ec) {
+                                    s.expect(!ec == lost, "a wait for the loss ends with it, or with the guard");
+                                });
+    co_await s.pause(1ms);
+    if (lost) s.there->remove("x");
+    while (lost && !g.lock.lost()) co_await s.pause(1ms);
+}
+
+awaitable<void> wait_for_a_loss(stage s) { return wait_for_the_loss(s, true); }
+awaitable<void> wait_for_a_loss_that_does_not_come(stage s) { return wait_for_the_loss(s, false); }
+
+awaitable<void> work_under_the_lock(stage s) {
+    auto body = [s](lock_guard& lock) -> awaitable<void> {
+        co_await s.pause(1ms);
+        s.expect(lock.verify(), "the work has the lock");
+    };
+    const auto start = [&](auto handler) {
+        fslock::async_with_lock(s.locks, s.at("x"), s.quick(), body, std::move(handler));
+    };
+    s.begin<std::exception_ptr>(start, [s](const std::exception_ptr& e) { s.expect(!e, "the work is done"); });
+    co_return;
+}
+
 }  // namespace
 
 const std::vector<scenario>& scenarios() {
@@ -284,6 +312,9 @@ const std::vector<scenario>& scenarios() {
         {"a guard without a witness", known_directory, hold_without_witness},
         {"a lock that is lost", known_directory, lose},
         {"a guard released while it is verified", known_directory, release_what_is_verified},
+        {"a loss that is waited for", known_directory, wait_for_a_loss},
+        {"a loss that is waited for and does not come", known_directory, wait_for_a_loss_that_does_not_come},
+        {"work under a lock", known_directory, work_under_the_lock, 2, false},
         {"turns at one lock", known_directory, take_turns, 3},
         {"turns at one lock in a new directory", new_directory, take_turns, 3},
         {"several locks, one of them common", known_directory, hold_two, 3},
