@@ -108,6 +108,7 @@ class registry : public std::enable_shared_from_this<registry> {
         std::vector<std::shared_ptr<held_lock>> unwatched;
         std::vector<std::shared_ptr<operation>> waiters;
         std::vector<std::shared_ptr<void>> ended;  ///< what must not die under the mutex
+        bool resumed = false;                      ///< the machine was suspended
     };
     struct idle_entry {
         path_entry* entry;

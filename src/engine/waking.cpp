@@ -97,6 +97,7 @@ void registry::collect_due(timeline& of, called& into) {
     // The steady clock stands still while the machine is suspended; owners on other hosts do not.
     const auto suspended = w.suspended();
     if (suspended - std::exchange(of.suspended, suspended) > long_suspension) {
+        into.resumed = true;
         const auto entries = of.due.entries();
         for (const auto& e : entries)
             if (e.item->kind() == due_kind::beat) of.due.schedule(*e.item, now);
@@ -144,10 +145,14 @@ void registry::tick(timeline& of) {
         of.armed_for.reset();
         collect_due(of, all);
     }
-    // Waiters first: a beat has time until the next one.
+    const auto look_and_beat = [&] {
+        for (const auto& held : all.unwatched) watch(held);
+        for (const auto& held : all.holders) beat(held);
+    };
+    // A beat has time until the next one, unless nobody heard from us for long.
+    if (all.resumed) look_and_beat();
     for (const auto& op : all.waiters) run(op, core::wake::due);
-    for (const auto& held : all.unwatched) watch(held);
-    for (const auto& held : all.holders) beat(held);
+    if (!all.resumed) look_and_beat();
     const std::lock_guard lock(mutex_);
     wake_in_time();
 }
