@@ -38,7 +38,11 @@ bool has_epoch(const read_outcome& r, const std::string& epoch) {
 }  // namespace
 
 holder::holder(place where, prepared published, steady now)
-    : where_(std::move(where)), mine_(std::move(published)), last_beat_(now) {}
+    : where_(std::move(where)),
+      file_(std::move(published.file)),
+      facts_(published.facts),
+      rec_(std::move(published.rec)),
+      last_beat_(now) {}
 
 task<standing_outcome> holder::look(os::world& w) {
     if (!guarded()) co_return co_await look_without_witness(w);
@@ -46,7 +50,7 @@ task<standing_outcome> holder::look(os::world& w) {
     const auto now = co_await w.facts_at(where_.path());
     if (!now && (is(now.error(), ENOENT) || is(now.error(), ENOTDIR))) co_return co_await absent(w);
     if (!now) co_return is_now(standing::unsure, now.error());
-    if (now->same_inode(mine_.facts)) co_return is_now(standing::ours);
+    if (now->same_inode(facts_)) co_return is_now(standing::ours);
     co_return co_await adopt(w);
 }
 
@@ -61,8 +65,8 @@ task<standing_outcome> holder::adopt(os::world& w) {
     auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
     if (found.state == reading::unsteady || found.state == reading::failed)
         co_return is_now(standing::unsure, found.error);
-    if (!has_epoch(found, mine_.rec.writer_epoch)) co_return is_lost(loss::replaced);
-    const auto guard = mine_.rec.guard;
+    if (!has_epoch(found, rec_.writer_epoch)) co_return is_lost(loss::replaced);
+    const auto guard = rec_.guard;
     const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
     // A flock may be busy because somebody is asking.
     if (witness != lock_state::free && guard == witness_kind::flock) co_return is_now(standing::unsure, again());
@@ -75,8 +79,8 @@ task<standing_outcome> holder::adopt(os::world& w) {
     const bool there = now && now->same_inode(found.facts);
     if (guard == witness_kind::ofd) (void)co_await w.unlock(found.file, lock_byte::removal, guard);
     if (!there) co_return is_now(standing::unsure, again());
-    mine_.file = std::move(found.file);
-    mine_.facts = found.facts;
+    file_ = std::move(found.file);
+    facts_ = found.facts;
     co_return is_now(standing::ours);
 }
 
@@ -84,13 +88,13 @@ task<standing_outcome> holder::adopt(os::world& w) {
 /// prove absence either (a lagging cache, a rename in flight).
 task<standing_outcome> holder::look_without_witness(os::world& w) {
     const auto found = co_await read_record_at(w, where_.path(), where_.kind());
-    if (has_epoch(found, mine_.rec.writer_epoch)) {
+    if (has_epoch(found, rec_.writer_epoch)) {
         absent_since_.reset();
         co_return is_now(standing::ours);
     }
     if (found.state == reading::absent) {
         if (!absent_since_) absent_since_ = w.now();
-        const bool proved = !where_.shared() || w.now() - *absent_since_ >= interval_of(mine_.rec);
+        const bool proved = !where_.shared() || w.now() - *absent_since_ >= interval_of(rec_);
         if (proved) co_return co_await absent(w);
         co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
     }
@@ -103,16 +107,16 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
 
 task<std::error_code> holder::write_beat(os::world& w) {
     const auto began = w.now();
-    record fresh = mine_.rec;
+    record fresh = rec_;
     fresh.heartbeat_at_ms = w.wall_ns() / 1'000'000;
     const auto text = format(fresh);
     std::error_code error;
     if (guarded()) {
-        error = co_await w.write(mine_.file, text);
+        error = co_await w.write(file_, text);
     } else {
         // The descriptor that was compared is the one that is written: it can only be our own inode.
         const auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
-        if (!has_epoch(found, mine_.rec.writer_epoch)) co_return found.error;
+        if (!has_epoch(found, rec_.writer_epoch)) co_return found.error;
         error = co_await w.write(found.file, text);
         if (!error && where_.shared()) error = co_await w.sync(found.file);
     }
@@ -152,10 +156,10 @@ task<std::error_code> holder::remove(contender& c) {
 /// after a turn that took longer than the look, and now and then after a short one.
 void holder::look_for_waiters(contender& c) const {
     constexpr unsigned one_in = 8;
-    if (mine_.rec.guard != witness_kind::ofd) return;
+    if (rec_.guard != witness_kind::ofd) return;
     const auto now = c.world.now();
     if (now - last_beat_ < hand_over_pause && c.world.random() % one_in != 0) return;
-    if (c.world.is_waited_for(mine_.file)) c.seen.yield_until = now + hand_over_pause;
+    if (c.world.is_waited_for(file_)) c.seen.yield_until = now + hand_over_pause;
 }
 
 task<std::error_code> holder::release(contender& c) {
@@ -170,10 +174,10 @@ task<std::error_code> holder::release(contender& c) {
     // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
     if (error && error != errc::lost && !guarded()) co_return error;
     // A record that could not be removed must not look alive because a forked child still has the descriptor.
-    if (error && guarded()) (void)co_await c.world.unlock(mine_.file, lock_byte::witness, mine_.rec.guard);
+    if (error && guarded()) (void)co_await c.world.unlock(file_, lock_byte::witness, rec_.guard);
     if (!error) look_for_waiters(c);  // they take longer to wake up than this takes
-    c.world.forget_epoch(epoch_stamp(mine_.rec.writer_epoch));
-    mine_.file.close();
+    c.world.forget_epoch(epoch_stamp(rec_.writer_epoch));
+    file_.close();
     co_return error;
 }
 

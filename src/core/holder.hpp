@@ -25,8 +25,8 @@ class holder {
 
     [[nodiscard]] const place& where() const noexcept { return where_; }
     /// As it was claimed; heartbeats do not change it, so it may be read at any time.
-    [[nodiscard]] const record& rec() const noexcept { return mine_.rec; }
-    [[nodiscard]] bool guarded() const noexcept { return mine_.rec.guard != os::witness_kind::none; }
+    [[nodiscard]] const record& rec() const noexcept { return rec_; }
+    [[nodiscard]] bool guarded() const noexcept { return rec_.guard != os::witness_kind::none; }
     /// When the last heartbeat was written, the claim included.
     [[nodiscard]] steady last_beat() const noexcept { return last_beat_; }
 
@@ -50,7 +50,9 @@ class holder {
     task<std::error_code> remove(contender& c);
 
     place where_;
-    prepared mine_;
+    os::file file_;  ///< of a guarded record: keeps its witness
+    os::file_facts facts_;
+    record rec_;
     steady last_beat_;
     std::optional<steady> absent_since_;  ///< on a shared filesystem: since when looks have found nothing
 };

@@ -22,12 +22,39 @@ class blocking_sleeper final : public core::deaf_sleeper {
 
 }  // namespace
 
-held_lock::held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, options o,
+kept_options::kept_options(const options& o)
+    : heartbeat_interval(o.heartbeat_interval),
+      events(o.events),
+      stale_after_(o.stale_after),
+      mode_(o.mode),
+      witness_(o.witness) {
+    const options usual;
+    const bool as_usual = o.foreign_stale_after == usual.foreign_stale_after &&
+                          o.foreign_confirm == usual.foreign_confirm && o.malformed_grace == usual.malformed_grace &&
+                          o.foreign_content == usual.foreign_content && o.durability == usual.durability;
+    if (as_usual) return;
+    auto all = std::make_unique<options>(o);
+    all->on_event = nullptr;  // the reporter has it
+    unusual_ = std::move(all);
+}
+
+options kept_options::all() const {
+    if (unusual_) return *unusual_;
+    options o;
+    o.heartbeat_interval = heartbeat_interval;
+    o.stale_after = stale_after_;
+    o.mode = mode_;
+    o.witness = witness_;
+    o.events = events;
+    return o;
+}
+
+held_lock::held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, const options& o,
                      optional_reporter told)
     : due_item(due_kind::beat),
       home_(std::move(home)),
       turn_(std::move(mine)),
-      opts_(std::move(o)),
+      opts_(o),
       told_(std::move(told)),
       generation_(os::fork_generation()),
       on_disk_(std::move(on_disk)),
@@ -133,7 +160,8 @@ error_code held_lock::remove() noexcept {
     optional_reporter nobody({});
     core::sightings fresh;
     auto& known = entry().seen;
-    core::contender c(os::this_world(), on_disk_.where(), opts_, sleeper, nobody, known ? *known : fresh);
+    const auto o = opts_.all();
+    core::contender c(os::this_world(), on_disk_.where(), o, sleeper, nobody, known ? *known : fresh);
     const auto ec = core::run_to_end(on_disk_.release(c));
     if (fresh.yield_until) known = std::make_unique<core::sightings>(std::move(fresh));
     return ec;

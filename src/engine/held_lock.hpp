@@ -13,6 +13,23 @@
 
 namespace fslock::engine {
 
+/// What of the options matters after the acquisition. A lock is to be small: what is mostly left at its default is kept
+/// only if it is not.
+class kept_options {
+ public:
+    explicit kept_options(const options& o);
+    [[nodiscard]] options all() const;
+
+    const std::chrono::milliseconds heartbeat_interval;
+    const fslock::events events;
+
+ private:
+    std::chrono::milliseconds stale_after_;
+    unsigned mode_;
+    fslock::witness witness_;
+    std::unique_ptr<const options> unusual_;  ///< all of them, if there is more to keep
+};
+
 /// How the kernel tells of a loss.
 struct watches {
     bool asked = false;
@@ -24,7 +41,7 @@ struct watches {
 /// made under a mutex of this lock alone, since its descriptor must not be closed under a heartbeat.
 class held_lock final : public due_item, public std::enable_shared_from_this<held_lock> {
  public:
-    held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, options o, optional_reporter told);
+    held_lock(std::shared_ptr<registry> home, turn mine, core::holder on_disk, const options& o, optional_reporter told);
     ~held_lock();
 
     [[nodiscard]] const std::string& path() const noexcept { return on_disk_.where().path(); }
@@ -75,7 +92,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
 
     const std::shared_ptr<registry> home_;
     turn turn_;
-    const options opts_;
+    const kept_options opts_;
     optional_reporter told_;
     const unsigned generation_;
     std::mutex on_disk_mutex_;

@@ -61,7 +61,8 @@ void operation::suspended(std::coroutine_handle<> waiting, void* slot) {
 os::call<core::wake> operation::sleep(core::steady until) {
     if (cancelled) return core::wake::cancelled;
     wake_at_ = until;
-    wait_length_ = until - os::this_world().now();
+    const bool to_the_end = deadline_ && until >= *deadline_;
+    wait_length_ = to_the_end ? steady::duration() : until - os::this_world().now();
     listens_ = false;
     return os::call<core::wake>(static_cast<os::suspension&>(*this));
 }

@@ -41,7 +41,7 @@ class operation final : public due_item,
     void resume(core::wake woken);
     [[nodiscard]] bool done() const noexcept { return task_.done(); }
     [[nodiscard]] steady wake_at() const noexcept { return wake_at_; }
-    /// How long the present wait is meant to be.
+    /// How long the present wait is meant to be; zero for one that must not be cut short.
     [[nodiscard]] steady::duration wait_length() const noexcept { return wait_length_; }
     [[nodiscard]] core::contend_outcome outcome() noexcept;
     /// REQUIRES: the outcome is `owned`.

@@ -66,6 +66,7 @@ void turn::pass_on() noexcept {
 registry::registry(asio::any_io_executor executor)
     : generation_(os::fork_generation()), executor_(std::move(executor)), timer_(executor_), watcher_(executor_) {
     core::prepare_to_read();
+    here_.suspended = away_.suspended = os::this_world().suspended();
 }
 
 bool registry::inherited() const noexcept { return generation_ != os::fork_generation(); }
@@ -176,6 +177,7 @@ void registry::await_loss(const std::shared_ptr<lost_wait>& wait, detail::comple
         loss_waits_[held.get()].push_back(wait);
         held->set_awaited();
     }
+    if (held->slow()) return;  // a look may hang: the next heartbeat is one
     watch(held);
     held->look();
 }

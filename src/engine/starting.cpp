@@ -124,7 +124,7 @@ std::shared_ptr<held_lock> registry::make_held(turn mine, core::holder on_disk, 
         const std::lock_guard lock(mutex_);
         if (!shut_) hold(*held);
     }
-    if (!held->sink()) return held;
+    if (!held->sink() || held->slow()) return held;
     // Somebody can be told of a loss. One who cannot is told at the first heartbeat, so that a short turn pays nothing.
     watch(held);
     held->look();
