@@ -100,10 +100,9 @@ bool held_lock::note(const core::standing_outcome& out) {
     switch (out.now) {
         case core::standing::ours: return true;
         case core::standing::lost:
-            if (!lost_.exchange(true)) {
-                home_->unhold(*this);
+            if (!lost_) {
+                home_->lose(*this);
                 report(event_kind::lost, make_error_code(errc::lost), 0, out.why);
-                if (awaited_) home_->end_loss_waits(*this, {});
             }
             return false;
         case core::standing::unsure: return false;

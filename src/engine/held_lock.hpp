@@ -77,6 +77,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     /// Nobody is to be told of a loss any more, or not through the guard they asked.
     void end_loss_waits() const noexcept;
     void set_awaited() noexcept { awaited_ = true; }
+    void set_lost() noexcept { lost_ = true; }
 
     [[nodiscard]] const std::string& directory() const noexcept { return on_disk_.where().where->path; }
     [[nodiscard]] bool wants_watching() const noexcept { return opts_.events == events::automatic && !slow() && !lost_; }

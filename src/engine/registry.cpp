@@ -191,15 +191,32 @@ void registry::cancel(const std::shared_ptr<lost_wait>& wait) {
     wait->done.release()->complete(asio::error::operation_aborted);
 }
 
+/// In one step: whoever knows of the loss must not find somebody who still waits for it.
+void registry::lose(held_lock& held) noexcept {
+    {
+        std::vector<std::shared_ptr<lost_wait>> ended;
+        const std::lock_guard lock(mutex_);
+        held.set_lost();
+        ended = take_loss_waits(held, {});
+    }
+    unhold(held);
+}
+
 void registry::end_loss_waits(const held_lock& held, error_code ec) noexcept {
     if (inherited()) return;
     std::vector<std::shared_ptr<lost_wait>> ended;  // may be the last to have the lock: dies after the mutex
     const std::lock_guard lock(mutex_);
+    ended = take_loss_waits(held, ec);
+}
+
+std::vector<std::shared_ptr<lost_wait>> registry::take_loss_waits(const held_lock& held, error_code ec) noexcept {
+    std::vector<std::shared_ptr<lost_wait>> ended;
     const auto at = loss_waits_.find(&held);
-    if (at == loss_waits_.end()) return;
+    if (at == loss_waits_.end()) return ended;
     ended.swap(at->second);
     loss_waits_.erase(at);
     for (const auto& wait : ended) wait->done.release()->complete(ec);
+    return ended;
 }
 
 // ---- the end ---------------------------------------------------------------------------------------------------

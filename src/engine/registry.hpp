@@ -50,11 +50,13 @@ class registry : public std::enable_shared_from_this<registry> {
     void submit(const std::shared_ptr<operation>& op, detail::acquire_completion done);
     void cancel(const std::shared_ptr<operation>& op);
 
-    /// Stops the heartbeats of `lock`, which is lost, or about to be released.
+    /// Stops the heartbeats of `lock`, which is lost or released.
     void unhold(held_lock& lock) noexcept;
     /// Completes when `wait->lock` is lost or given up.
     void await_loss(const std::shared_ptr<lost_wait>& wait, detail::completion_ptr<error_code> done);
     void cancel(const std::shared_ptr<lost_wait>& wait);
+    /// `lock` is not ours any more: no more heartbeats, and whoever waits for that is told.
+    void lose(held_lock& lock) noexcept;
     /// Ends all waits for the loss of `lock`.
     void end_loss_waits(const held_lock& lock, error_code ec) noexcept;
 
@@ -143,6 +145,8 @@ class registry : public std::enable_shared_from_this<registry> {
     void give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept;
     void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
+    /// Completes them; what is returned has to die without the mutex.
+    [[nodiscard]] std::vector<std::shared_ptr<lost_wait>> take_loss_waits(const held_lock& lock, error_code ec) noexcept;
     void collect_due(timeline& of, called& into);
     void collect_beat(timeline& of, held_lock& held, steady now, called& into);
     void collect_wait(std::shared_ptr<operation> op, called& into);
