@@ -76,10 +76,19 @@ class service final : public asio::execution_context::service {
     std::shared_ptr<registry> registry_;
 };
 
+/// Services are shut down from the youngest to the oldest (asio::execution_context). Ours has to be younger than those of
+/// its timer and its descriptors, or a thread of the pool could give one back to a service that is going.
+void make_older_services(const asio::any_io_executor& io) {
+    const asio::steady_timer timer(io);
+    const asio::posix::stream_descriptor descriptor(io);
+}
+
 }  // namespace
 
 std::shared_ptr<registry> registry_of(const asio::any_io_executor& io) {
-    return asio::use_service<service>(asio::query(io, asio::execution::context)).of(io);
+    auto& context = asio::query(io, asio::execution::context);
+    if (!asio::has_service<service>(context)) make_older_services(io);
+    return asio::use_service<service>(context).of(io);
 }
 
 }  // namespace fslock::engine
