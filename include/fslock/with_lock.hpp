@@ -61,7 +61,8 @@ asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, opti
     co_await asio::this_coro::throw_if_cancelled(false);
     auto both = asio::experimental::make_parallel_group(
         [&](auto token) { return asio::co_spawn(io, call_body(body, lock), std::move(token)); },
-        [&](auto token) { return lock.async_wait_lost(std::move(token)); });
+        // On the strand as well: the group's own handlers must not meet.
+        [&](auto token) { return lock.async_wait_lost(asio::bind_executor(io, std::move(token))); });
     auto outcome = co_await both.async_wait(until_ended_or_lost(), asio::use_awaitable);
     const std::exception_ptr failure = std::get<1>(outcome);
     const bool lost = !std::get<std::tuple_size_v<decltype(outcome)> - 1>(outcome) || lock.lost();

@@ -4,6 +4,7 @@
 #include "asio.hpp"
 
 #include <asio/awaitable.hpp>
+#include <asio/bind_executor.hpp>
 #include <asio/cancellation_state.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/experimental/parallel_group.hpp>
