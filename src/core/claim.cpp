@@ -155,14 +155,14 @@ task<std::error_code> withdraw(os::world& w, const place& where, const std::stri
     co_return co_await discard(w, where, p);
 }
 
-/// Both bytes of a file that is visible already. A busy byte means that somebody thinks the empty file dead.
-task<bool> lock_created(os::world& w, const place& where, const prepared& p) {
-    if (where.shared()) co_return true;
+/// Both bytes of a file that is visible already. Held: somebody thinks the empty file dead. Unknown: there is no
+/// witness to be had.
+task<lock_state> lock_created(os::world& w, const place& where, const prepared& p) {
+    if (where.shared()) co_return lock_state::unknown;
     const auto kind = w.system_witness();
     const auto removal = co_await w.lock(p.file, lock_byte::removal, kind);
-    if (removal == lock_state::held) co_return false;
-    const auto witness = co_await w.lock(p.file, lock_byte::witness, kind);
-    co_return witness != lock_state::held;
+    if (removal == lock_state::held) co_return lock_state::held;
+    co_return co_await w.lock(p.file, lock_byte::witness, kind);
 }
 
 task<std::error_code> unlock_created(os::world& w, const place& where, const prepared& p) {
@@ -183,12 +183,12 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
     if (!made) co_return made.error();
     p.file = std::move(made->file);
     p.facts = made->facts;
-    const bool locked = co_await lock_created(w, where, p);
-    if (!locked) {
+    const auto locked = co_await lock_created(w, where, p);
+    if (locked == lock_state::held) {
         p.file.close();
         co_return system_error(EEXIST);
     }
-    const auto guard = guard_for(w, where, o);
+    const auto guard = locked == lock_state::free ? guard_for(w, where, o) : witness_kind::none;
     const auto error = co_await fill(w, where, o, p, guard, floor);
     if (error) {
         (void)co_await withdraw(w, where, target, p);
@@ -200,7 +200,9 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
         (void)co_await discard(w, where, p);
         co_return system_error(EEXIST);
     }
-    co_return co_await unlock_created(w, where, p);
+    const auto left_locked = co_await unlock_created(w, where, p);
+    if (left_locked) (void)co_await withdraw(w, where, target, p);
+    co_return left_locked;
 }
 
 /// Steps 1 and 2 by the method `p.how`.

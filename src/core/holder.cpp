@@ -68,12 +68,14 @@ task<standing_outcome> holder::adopt(os::world& w) {
     if (!has_epoch(found, rec_.writer_epoch)) co_return is_lost(loss::replaced);
     const auto guard = rec_.guard;
     const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
-    // A flock may be busy because somebody is asking.
-    if (witness != lock_state::free && guard == witness_kind::flock) co_return is_now(standing::unsure, again());
-    if (witness != lock_state::free) co_return is_lost(loss::replaced);
+    // A flock may be busy because somebody is asking, and what the system cannot say just now is no loss.
+    if (witness == lock_state::unknown || (witness == lock_state::held && guard == witness_kind::flock))
+        co_return is_now(standing::unsure, again());
+    if (witness == lock_state::held) co_return is_lost(loss::replaced);
     if (guard == witness_kind::ofd) {
         const auto removal = co_await w.lock(found.file, lock_byte::removal, guard);
-        if (removal != lock_state::free) co_return is_lost(loss::replaced);
+        if (removal == lock_state::unknown) co_return is_now(standing::unsure, again());
+        if (removal == lock_state::held) co_return is_lost(loss::replaced);
     }
     const auto now = co_await w.facts_at(where_.path());
     const bool there = now && now->same_inode(found.facts);
@@ -133,18 +135,24 @@ task<standing_outcome> holder::beat(os::world& w) {
 
 task<standing_outcome> holder::verify(os::world& w) { return look(w); }
 
+task<std::error_code> holder::remove_record(os::world& w) {
+    const auto error = co_await w.unlink(where_.path());
+    co_return is(error, ENOENT) ? make_error_code(errc::lost) : error;
+}
+
 /// Without a witness and with an old heartbeat somebody may be removing the record right now: then only under the
 /// token, like every removal of a record that may be judged dead.
 task<std::error_code> holder::remove(contender& c) {
     const bool maybe_judged = !guarded() && c.world.now() - last_beat_ > c.opts.stale_after;
-    if (!maybe_judged) co_return co_await c.world.unlink(where_.path());
+    if (!maybe_judged) co_return co_await remove_record(c.world);
     token t;
     const auto taken = co_await take_token(c, t, false);
     std::error_code error = taken.error;
     if (taken.state == reclaiming::clear) {
         const auto still = co_await look(c.world);
-        error = make_error_code(errc::lost);
-        if (still.now == standing::ours) error = co_await c.world.unlink(where_.path());
+        if (still.now == standing::ours) error = co_await remove_record(c.world);
+        if (still.now == standing::lost) error = make_error_code(errc::lost);
+        if (still.now == standing::unsure) error = still.error;
     } else if (!error) {
         error = std::error_code(EBUSY, std::system_category());
     }
@@ -170,7 +178,6 @@ task<std::error_code> holder::release(contender& c) {
         case standing::lost: error = make_error_code(errc::lost); break;
         case standing::unsure: error = there.error; break;
     }
-    if (is(error, ENOENT)) error = make_error_code(errc::lost);
     // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
     if (error && error != errc::lost && !guarded()) co_return error;
     // A record that could not be removed must not look alive because a forked child still has the descriptor.

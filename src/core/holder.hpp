@@ -48,6 +48,7 @@ class holder {
     task<standing_outcome> look_without_witness(os::world& w);
     task<std::error_code> write_beat(os::world& w);
     task<std::error_code> remove(contender& c);
+    task<std::error_code> remove_record(os::world& w);
 
     place where_;
     os::file file_;  ///< of a guarded record: keeps its witness

@@ -94,8 +94,9 @@ task<bool> can_put_back(contender& c, const prepared& own) {
         if (!error) error = co_await c.world.rename(second, own.temp);
         co_return !error;
     }
-    if (!error) error = co_await c.world.unlink(second);
-    co_return !error;
+    // Also after an error: where the answer was lost, it did happen.
+    const auto removed = co_await c.world.unlink(second);
+    co_return !error && !removed;
 }
 
 task<std::error_code> put_back(contender& c, const os::file& file, const std::string& aside,

@@ -63,7 +63,14 @@ class blocking_completion final : public detail::completion<error_code, lock_gua
 };
 
 lock_guard acquire_blocking(std::filesystem::path path, options o, detail::wait_limit limit, error_code& ec) {
-    auto first = detail::start_acquire(background.get().executor(), std::move(path), std::move(o), limit);
+    asio::any_io_executor io;
+    try {
+        io = background.get().executor();
+    } catch (const std::system_error& e) {  // no thread to be had
+        ec = e.code();
+        return {};
+    }
+    auto first = detail::start_acquire(io, std::move(path), std::move(o), limit);
     ec = first.error;
     if (!first.waiting) return std::move(first.lock);
     blocking_completion done;
