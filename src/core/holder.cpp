@@ -176,7 +176,7 @@ task<std::error_code> holder::release(contender& c) {
     switch (there.now) {
         case standing::ours: error = co_await remove(c); break;
         case standing::lost: error = make_error_code(errc::lost); break;
-        case standing::unsure: error = there.error; break;
+        case standing::unsure: error = is(there.error, ENOENT) ? make_error_code(errc::lost) : there.error; break;
     }
     // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
     if (error && error != errc::lost && !guarded()) co_return error;
