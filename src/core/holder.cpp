@@ -122,7 +122,10 @@ task<std::error_code> holder::write_beat(os::world& w) {
         error = co_await w.write(found.file, text);
         if (!error && where_.shared()) error = co_await w.sync(found.file);
     }
-    if (!error) last_beat_ = began;
+    if (error) co_return error;
+    // Whoever has judged us dead meanwhile does not see this beat before he removes the record.
+    if (began - last_beat_ > 3 * interval_of(rec_)) beat_late_ = true;
+    last_beat_ = began;
     co_return error;
 }
 
@@ -140,10 +143,10 @@ task<std::error_code> holder::remove_record(os::world& w) {
     co_return is(error, ENOENT) ? make_error_code(errc::lost) : error;
 }
 
-/// Without a witness and with an old heartbeat somebody may be removing the record right now: then only under the
+/// Without a witness and with an old heartbeat, or one that came late, somebody may be removing the record right now: then only under the
 /// token, like every removal of a record that may be judged dead.
 task<std::error_code> holder::remove(contender& c) {
-    const bool maybe_judged = !guarded() && c.world.now() - last_beat_ > c.opts.stale_after;
+    const bool maybe_judged = !guarded() && (beat_late_ || c.world.now() - last_beat_ > c.opts.stale_after);
     if (!maybe_judged) co_return co_await remove_record(c.world);
     token t;
     const auto taken = co_await take_token(c, t, false);

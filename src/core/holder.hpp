@@ -55,6 +55,7 @@ class holder {
     os::file_facts facts_;
     record rec_;
     steady last_beat_;
+    bool beat_late_ = false;  ///< once after a silence that others may have taken for death
     std::optional<steady> absent_since_;  ///< on a shared filesystem: since when looks have found nothing
 };
 

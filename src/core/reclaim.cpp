@@ -75,10 +75,10 @@ task<std::error_code> give_back(contender& c, removal_lock& lock) {
     co_return error;
 }
 
-/// The kind is not compared: what a user lets us reclaim reads as foreign.
+/// A record that beats is another one than that which was judged. The kind is not compared: what a user lets us reclaim reads as foreign.
 bool same_record(const read_outcome& now, const evidence& judged) {
     return now.state == reading::seen && now.facts.same_inode(judged.file) &&
-           now.what.value.writer_epoch == judged.rec.writer_epoch;
+           now.facts.modified_ns == judged.file.modified_ns && now.what.value.writer_epoch == judged.rec.writer_epoch;
 }
 
 /// Whether a file that was moved aside by mistake could be put back without replacing another: by a hard link, or by
@@ -102,6 +102,12 @@ task<bool> can_put_back(contender& c, const prepared& own) {
 task<std::error_code> put_back(contender& c, const os::file& file, const std::string& aside,
                                const std::string& path) {
     auto error = co_await c.world.link(file, aside, path);
+    if (error && !is(error, EEXIST)) {
+        // It may have happened all the same.
+        const auto mine = co_await c.world.facts(file);
+        const auto there = co_await c.world.facts_at(path);
+        if (mine && there && there->same_inode(*mine)) error = {};
+    }
     if (!error || is(error, EEXIST)) co_return co_await c.world.unlink(aside);
     error = co_await c.world.rename_exclusive(aside, path);
     if (is(error, EEXIST)) error = co_await c.world.unlink(aside);
@@ -224,7 +230,7 @@ task<reclaim_outcome> remove_judged(contender& c, const finding& dead, const rem
                           again.evidence.file.same_inode(was.file) &&
                           again.evidence.rec.writer_epoch == was.rec.writer_epoch;
         if (!same) co_return ended(reclaiming::changed);
-        co_return co_await move_aside(c, path, was, c.mine);
+        co_return co_await move_aside(c, path, again.evidence, c.mine);
     }
     // The judged file is open, so its inode number is not used again: same number, same file.
     const auto now = co_await c.world.facts_at(path);
