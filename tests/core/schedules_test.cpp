@@ -15,9 +15,14 @@ void put_dead(site& s, const std::string& path, writer by) {
     s.disk.put(path, record_text(by == writer::ours ? 50 : 51, s.hosts[0], by), long_ago);
 }
 
+/// The more of them there are, the less often each looks again.
 template <int Contenders>
 void contend(site& s) {
-    for (int i = 0; i < Contenders; ++i) s.add_started(0, 100 + i, takes_turns);
+    for (int i = 0; i < Contenders; ++i) {
+        auto& a = s.add(0, 100 + i);
+        a.process.patience = 5 - Contenders;
+        a.start(takes_turns);
+    }
 }
 
 template <int Contenders>
@@ -84,20 +89,18 @@ const scenario two[] = {
 };
 
 const scenario two_that_stop[] = {
-    {"two that stop, free", free_lock<2>, 1, 1},
-    {"two that stop, a dead owner", dead_owner<2>, 1, 1, 0, 3},
-    {"two that stop, a dead owner and a dead token", dead_owner_and_dead_token<2>, 1, 1, 0, 3},
-    {"two that stop, a dead owner of the first implementation", dead_first_implementation<2>, 1, 1, 0, 3},
-    {"two that stop, that, and its token", dead_first_implementation_and_token<2>, 1, 1, 0, 3},
-    {"two that stop, a damaged record", damaged<2>, 1, 1, 0, 3},
+    {"two that stop, free", free_lock<2>, 0, 1, 0, 2},
+    {"two that stop, a dead owner", dead_owner<2>, 0, 1, 0, 2},
+    {"two that stop, a dead owner and a dead token", dead_owner_and_dead_token<2>, 0, 1, 0, 2},
+    {"two that stop, that, and its token", dead_first_implementation_and_token<2>, 0, 1, 0, 2},
+    {"two that stop, a damaged record", damaged<2>, 0, 1, 0, 2},
 };
 
 const scenario three[] = {
     {"three, free", free_lock<3>, 1, 0, 0, 2},
     {"three, a dead owner", dead_owner<3>, 1, 0, 0, 2},
-    {"three, a dead owner and a dead token", dead_owner_and_dead_token<3>, 1, 0, 0, 2},
-    {"three, a dead owner of the first implementation", dead_first_implementation<3>, 1, 0, 0, 2},
-    {"three, that, and its token", dead_first_implementation_and_token<3>, 1, 0, 0, 2},
+    {"three, a dead owner and a dead token", dead_owner_and_dead_token<3>, 1, 0, 0, 1},
+    {"three, that, and its token", dead_first_implementation_and_token<3>, 1, 0, 0, 1},
     {"three, a damaged record", damaged<3>, 1, 0, 0, 2},
 };
 

@@ -36,9 +36,9 @@ struct actor final : fslock::core::reporter {
         run = {};
     }
 
-    /// Whether it believes to own the lock, and rightly. On a shared filesystem that ends when it has not beaten for
-    /// so long that it may have been taken over; it finds out with its next look.
-    [[nodiscard]] bool owns() const { return now == part::owning && !process.dead() && !overdue(); }
+    /// Whether it believes to own the lock, and rightly. On a shared filesystem that ends for good when it has not
+    /// beaten for so long that somebody may be taking it over; it finds out with one of its next looks.
+    [[nodiscard]] bool owns() const { return now == part::owning && !process.dead() && !doubtful && !overdue(); }
     [[nodiscard]] bool overdue() const;
     void begin_to_own() {
         now = part::owning;
@@ -59,6 +59,7 @@ struct actor final : fslock::core::reporter {
     std::uint64_t inode = 0;       ///< of its record, while it owns
     std::int64_t beaten_ns = 0;    ///< true time at which its last beat began, or its claim ended
     int won = 0;
+    bool doubtful = false;         ///< it has been overdue while it owned
     bool lost = false;             ///< it was told so, and had not been overdue
     bool gave_up = false;
     std::error_code failure;
@@ -96,6 +97,7 @@ struct site {
     bool somebody_must_win = true;   ///< whoever dies not
     bool records_vanish = false;     ///< people remove them by hand
     std::string stays;               ///< content that may be left behind
+    bool tokens_may_stay = false;
 };
 
 /// The record of an owner `pid` on `host` of long ago: of ours, with a witness where `guarded`, or of the first

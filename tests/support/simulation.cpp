@@ -133,7 +133,9 @@ os::call<os::result<os::file>> sim_process::open(const std::string& path, os::ac
     return visible<os::result<os::file>>("open " + path, [this, path, how]() -> os::result<os::file> {
         const auto at = disk_.names.find(path);
         if (at == disk_.names.end()) return error(ENOENT);
-        if (disk_.inodes.at(at->second).kind == os::file_kind::symlink) return error(ELOOP);
+        const auto kind = disk_.inodes.at(at->second).kind;
+        if (kind == os::file_kind::symlink) return error(ELOOP);
+        if (kind == os::file_kind::directory && how == os::access::read_write) return error(EISDIR);
         return open_inode(at->second, how);
     });
 }
