@@ -120,7 +120,7 @@ class run {
     void add_steps(std::vector<choice>& all, std::size_t i) const {
         const auto who = static_cast<std::uint8_t>(i);
         all.push_back({act::step, who});
-        if (lost_replies_ >= s_.lost_replies || !at.actors[i]->process.links()) return;
+        if (lost_replies_ >= s_.lost_replies || !at.actors[i]->process.claims()) return;
         all.push_back({act::step_with_io_error, who});
         all.push_back({act::step_with_exists, who});
     }

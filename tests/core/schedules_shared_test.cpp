@@ -97,6 +97,21 @@ void owner_that_stops(site& s) {
     other.start(takes_turns);
 }
 
+/// The owner's clock was ahead of all others. The contenders, in containers, have one and the same pid.
+void dead_owner_from_the_future(site& s) {
+    share(s);
+    auto text = record_text(50, s.hosts[2], writer::ours_without_witness);
+    text.replace(text.find("50-16"), 5, "50-18");
+    s.disk.put(lock_path, text, long_ago);
+    for (int i = 0; i < 2; ++i) {
+        s.hosts[static_cast<std::size_t>(i)].skew_ns = i + 1;
+        auto& a = s.add(i, 7);
+        a.opts.poll_interval = core::milliseconds(60'000);
+        a.beats = 1;
+        a.start(takes_turns);
+    }
+}
+
 const scenario scenarios[] = {
     {"shared, free", free_lock<2>, 1, 0, 1, -1, true},
     {"shared, a dead owner", dead_owner<2>, 1, 0, 0, -1, true},
@@ -105,6 +120,7 @@ const scenario scenarios[] = {
     {"shared, three, a dead owner", dead_owner<3>, 1, 0, 0, 3, true},
     {"shared, created in place, a dead owner", dead_owner_in_place, 1, 0, 0, 2, true},
     {"shared, a silent owner", silent_owner, 1, 0, 0, -1, true},
+    {"shared, a dead owner from the future", dead_owner_from_the_future, 1, 0, 0, 3, true},
     {"shared, an owner that is stopped and gives back", owner_that_stops<false>, 0, 1, 0, 3, true},
 };
 

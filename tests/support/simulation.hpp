@@ -106,8 +106,10 @@ class sim_process final : public os::world, public fslock::core::deaf_sleeper, p
     [[nodiscard]] sim_host& host() const noexcept { return host_; }
     /// When it wants to wake up, in true time; nothing while it is awake.
     [[nodiscard]] std::optional<std::int64_t> wakes_at() const;
-    /// Whether its next call is a link, whose reply can be lost.
-    [[nodiscard]] bool links() const noexcept { return next_.starts_with("link"); }
+    /// Whether its next call links a file to a name that has no temporary file, and whose reply can be lost.
+    [[nodiscard]] bool claims() const noexcept {
+        return next_.starts_with("link") && next_.find(".tmp.") == std::string::npos;
+    }
     /// How often it still sleeps; then its waits are cancelled. Without a limit there would be no end of schedules.
     int patience = 3;
     /// What `random` answers.
