@@ -92,7 +92,6 @@ const scenario two_that_stop[] = {
     {"two that stop, free", free_lock<2>, 0, 1, 0, 2},
     {"two that stop, a dead owner", dead_owner<2>, 0, 1, 0, 2},
     {"two that stop, a dead owner and a dead token", dead_owner_and_dead_token<2>, 0, 1, 0, 2},
-    {"two that stop, that, and its token", dead_first_implementation_and_token<2>, 0, 1, 0, 2},
     {"two that stop, a damaged record", damaged<2>, 0, 1, 0, 2},
 };
 
