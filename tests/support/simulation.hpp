@@ -208,4 +208,15 @@ class sim_process final : public os::world, public fslock::core::deaf_sleeper, p
     bool dead_ = false;
 };
 
+template <class T, class F>
+os::call<T> sim_process::visible(std::string what, F f) {
+    next_ = std::move(what);
+    todo_ = [this, f = std::move(f)](void* slot) mutable {
+        T answer = f();
+        note(answer);
+        *static_cast<T*>(slot) = std::move(answer);
+    };
+    return os::call<T>(static_cast<os::suspension&>(*this));
+}
+
 }  // namespace support
