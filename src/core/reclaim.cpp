@@ -75,7 +75,8 @@ task<std::error_code> give_back(contender& c, removal_lock& lock) {
     co_return error;
 }
 
-/// A record that beats is another one than that which was judged. The kind is not compared: what a user lets us reclaim reads as foreign.
+/// A record that has beaten since is not the one that was judged. The kind is not compared: what a user lets us reclaim
+/// reads as foreign.
 bool same_record(const read_outcome& now, const evidence& judged) {
     return now.state == reading::seen && now.facts.same_inode(judged.file) &&
            now.facts.modified_ns == judged.file.modified_ns && now.what.value.writer_epoch == judged.rec.writer_epoch;
