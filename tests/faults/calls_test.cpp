@@ -13,6 +13,7 @@
 #include "engine/crafted.hpp"
 #include "failing_calls.hpp"
 #include "fslock/fslock.hpp"
+#include "in_memory.hpp"
 #include "os/posix_world.hpp"
 
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "in_memory.hpp"
 #include "stage.hpp"
 
 namespace {

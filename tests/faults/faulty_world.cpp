@@ -131,6 +131,7 @@ os::call<os::result<os::new_file>> faulty_world::create_unnamed(const std::strin
 
 os::call<os::result<os::new_file>> faulty_world::create(const std::string& path, unsigned mode, os::fs_class on) {
     const auto before = failed_;
+    last_opened_ = path;
     auto answer = attempt<os::result<os::new_file>>(
         step::create, [&] { return os::this_world().create(path, mode, on); });
     if (failed_ != before && plan_.what.how == effect::whole) kept_.insert(path);
@@ -238,7 +239,10 @@ os::witness_kind faulty_world::system_witness() { return os::this_world().system
 os::witness_kind faulty_world::new_witness() { return os::this_world().new_witness(); }
 
 os::call<os::lock_state> faulty_world::lock(const os::file& on, os::lock_byte which, os::witness_kind how) {
-    if (next(step::lock)) return os::lock_state::unknown;
+    if (next(step::lock)) {
+        kept_.insert(last_opened_);
+        return os::lock_state::unknown;
+    }
     return last_words<os::lock_state>(os::this_world().lock(on, which, how));
 }
 

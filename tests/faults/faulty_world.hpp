@@ -69,7 +69,7 @@ class faulty_world final : public os::world, public fslock::core::sleeper {
     /// What the call number `plan::at` was, if there was one.
     [[nodiscard]] std::optional<step> hit() const noexcept { return hit_; }
     [[nodiscard]] const std::set<int>& codes() const noexcept { return codes_; }
-    /// Whether a name could not be removed, or neither moved nor looked at before that.
+    /// Whether a name could not be removed, nor be moved, looked at or locked, which has to come before that.
     [[nodiscard]] bool kept_from_removing(const std::string& path) const { return kept_.contains(path); }
     [[nodiscard]] bool remembers_epochs();
     [[nodiscard]] std::chrono::nanoseconds slept() const noexcept { return leapt_; }
@@ -142,7 +142,7 @@ class faulty_world final : public os::world, public fslock::core::sleeper {
     std::optional<step> hit_;
     std::set<int> codes_;
     std::set<std::string> kept_;
-    std::string last_opened_;  ///< what is read, is read right after it was opened
+    std::string last_opened_;  ///< what is read or locked, is so right after it was opened
     std::set<std::int64_t> epochs_;
     std::chrono::nanoseconds leapt_{0};
 };

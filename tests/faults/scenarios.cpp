@@ -7,7 +7,7 @@ namespace {
 
 using core::standing;
 
-constexpr auto limit = 60s;
+constexpr auto limit = 20s;  // a waiter looks every second
 
 struct silent final : core::reporter {
     void report(fslock::event) override {}

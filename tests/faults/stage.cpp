@@ -90,7 +90,7 @@ void stage::release_held() {
 void stage::put(const std::string& path, const std::string& text, std::chrono::seconds age) {
     support::write_file(path, text);
     support::age_file(path, age);
-    if (path == where.token_path()) crafted_token_ = text;
+    crafted_[path] = text;
 }
 
 void stage::put_dead(const std::string& path, bool guarded) {
@@ -166,13 +166,13 @@ std::string stage::look_at_owner(core::holder& h, faulty_world& w) {
     return {};
 }
 
-/// What may be left: what we were kept from removing.
+/// What may be left: what was there before, and what we were kept from removing.
 std::string stage::left_behind(faulty_world& w) const {
     for (const auto& name : dir.names()) {
         const auto path = (dir / name).native();
         if (w.kept_from_removing(path)) continue;
-        if (path == where.token_path() && !crafted_token_.empty() && support::read_file(path) == crafted_token_)
-            continue;  // who gets a free lock does not look there
+        const auto crafted = crafted_.find(path);
+        if (crafted != crafted_.end() && support::read_file(path) == crafted->second) continue;
         return (is_temp(path) ? std::string("a temp") : name) + " is left behind";
     }
     return {};
@@ -185,8 +185,7 @@ std::string stage::look_around(faulty_world& w) {
     if (w.remembers_epochs()) return "an epoch is not forgotten";
     if (open_descriptors() != descriptors) return "a descriptor is left open";
     const bool free = !std::filesystem::exists(where.path());
-    if (free)
-        if (auto left = left_behind(w); !left.empty()) return left;
+    if (auto left = left_behind(w); !left.empty()) return left;
     const bool by_witness = read_plainly(where.path()).what.value.guard != witness_kind::none && !where.shared() &&
                             !std::filesystem::exists(where.token_path());
     faulty_world later;

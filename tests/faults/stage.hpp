@@ -2,7 +2,7 @@
 // around afterwards.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -70,7 +70,7 @@ class stage {
     faulty_world plain_;
     core::sightings seen_;
     std::optional<core::holder> held_;
-    std::string crafted_token_;
+    std::map<std::string, std::string> crafted_;  ///< by path
 };
 
 /// How many descriptors this process has.
