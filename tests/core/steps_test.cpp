@@ -1,0 +1,318 @@
+// Single steps of the protocol that others can come between: what they may find, and what must not happen then.
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "core/contend.hpp"
+#include "core/holder.hpp"
+#include "core/read_record.hpp"
+#include "core/record.hpp"
+#include "support/simulation.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace fslock;
+using core::standing;
+using os::lock_byte;
+using support::sim_kernel;
+using support::sim_process;
+
+constexpr std::int64_t second = 1'000'000'000;
+
+struct silent final : core::reporter {
+    void report(event) override {}
+};
+
+core::record record_of(int pid) {
+    core::record r;
+    r.pid = pid;
+    r.hostname = "sim";
+    r.boot_id = "boot";
+    r.process_start_time = static_cast<std::uint64_t>(pid);
+    r.created_at_ms = r.heartbeat_at_ms = 1'600'000'000'000;
+    r.writer_epoch = std::to_string(pid) + "-1600000000000000000";
+    return r;
+}
+
+core::record guarded_record_of(int pid) {
+    auto r = record_of(pid);
+    r.pid_ns = 1;
+    r.guard = os::witness_kind::ofd;
+    r.heartbeat_ms = 5000;
+    return r;
+}
+
+// To the simulated kernel those from 100 on live.
+constexpr int dead = 50;
+constexpr int living = 300;
+
+/// One process that wants, holds and gives back the lock /d/x, one step at a time.
+class actor {
+ public:
+    explicit actor(sim_kernel& kernel, const options& o = {}, os::fs_class filesystem = os::fs_class::local)
+        : process(kernel, 100), opts(o), contender(process, where, opts, process, nobody, seen) {
+        where.where = std::make_shared<core::directory>("/d", os::directory_facts{{}, filesystem});
+        (void)core::split("/d/x", where.lock);
+    }
+
+    void contend() {
+        run_ = contending();
+        run_.resume();
+    }
+    void beat() {
+        run_ = beating();
+        run_.resume();
+    }
+    void release() {
+        run_ = releasing();
+        run_.resume();
+    }
+
+    /// Whether a call that begins with `what` is about to happen: before it does.
+    [[nodiscard]] bool comes_to(std::string_view what) {
+        for (int i = 0; i < 1000 && process.waits(); ++i) {
+            if (process.next().starts_with(what)) return true;
+            process.step();
+        }
+        return false;
+    }
+    void go_on() { (void)comes_to("nothing of this name"); }
+
+    standing verify() {
+        run_ = verifying();
+        run_.resume();
+        go_on();
+        return found.now;
+    }
+    [[nodiscard]] bool owns() const { return held != nullptr; }
+    void acquire() {
+        contend();
+        go_on();
+        BOOST_REQUIRE(owns());
+    }
+
+    sim_process process;
+    core::place where;
+    options opts;
+    silent nobody;
+    core::sightings seen;
+    core::contender contender;
+    std::unique_ptr<core::holder> held;
+    core::standing_outcome found;
+    std::error_code released;
+
+ private:
+    core::task<int> contending() {
+        const auto out = co_await core::contend(contender, false);
+        if (out.how == core::ending::owned)
+            held = std::make_unique<core::holder>(where, std::move(contender.mine), process.now());
+        co_return 0;
+    }
+    core::task<int> beating() {
+        found = co_await held->beat(process);
+        co_return 0;
+    }
+    core::task<int> verifying() {
+        found = co_await held->verify(process);
+        co_return 0;
+    }
+    core::task<int> releasing() {
+        released = co_await held->release(contender);
+        co_return 0;
+    }
+
+    core::task<int> run_;
+};
+
+const std::string lock_path = "/d/x";
+const std::string token_path = "/d/.x.reclaim";
+
+const std::string& text_at(const sim_kernel& k, const std::string& path) {
+    static const std::string none;
+    const auto at = k.names.find(path);
+    return at == k.names.end() ? none : k.inodes.at(at->second).content;
+}
+
+/// Another file in place of the one at `path`.
+int replace(sim_kernel& k, const std::string& path, const std::string& content) {
+    k.names.erase(path);
+    return k.put(path, content, 0);
+}
+
+options without_witness() {
+    options o;
+    o.witness = witness::off;
+    return o;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(steps)
+
+BOOST_AUTO_TEST_CASE(a_token_that_is_not_ours_is_not_removed) {
+    sim_kernel k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("unlink /d/x"));
+    const auto others = core::format(record_of(living));
+    replace(k, token_path, others);
+    a.go_on();
+    BOOST_TEST(text_at(k, token_path) == others);
+    BOOST_TEST(a.owns());
+}
+
+BOOST_AUTO_TEST_CASE(a_token_is_ours_only_after_it_settled) {
+    sim_kernel k;
+    const auto dead_owner = core::format(guarded_record_of(dead));
+    k.put(lock_path, dead_owner, 3600 * second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("sleep"));
+    BOOST_TEST(text_at(k, lock_path) == dead_owner);
+    replace(k, token_path, core::format(record_of(living)));  // by who judged the same dead token, a moment later
+    a.go_on();
+    BOOST_TEST(text_at(k, lock_path) == dead_owner);
+    BOOST_TEST(!a.owns());
+}
+
+BOOST_AUTO_TEST_CASE(a_beat_before_the_removal_saves_a_shared_record) {
+    sim_kernel k;
+    const int inode = k.put(lock_path, core::format(record_of(dead)), 3600 * second);
+    actor a(k, {}, os::fs_class::shared);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("sleep"));  // the token settles
+    BOOST_TEST_REQUIRE(k.names.contains(token_path));
+    auto beaten = record_of(dead);
+    beaten.heartbeat_at_ms += 5000;
+    k.inodes[inode].content = core::format(beaten);
+    k.inodes[inode].modified_ns = k.clock_ns;
+    a.go_on();
+    BOOST_TEST(text_at(k, lock_path) == core::format(beaten));
+    BOOST_TEST(!a.owns());
+}
+
+BOOST_AUTO_TEST_CASE(a_beat_without_witness_writes_to_its_own_record_only) {
+    sim_kernel k;
+    actor a(k, without_witness());
+    a.acquire();
+    const auto others = core::format(record_of(living));
+    replace(k, lock_path, others);
+    a.beat();
+    a.go_on();
+    BOOST_TEST((a.found.now == standing::lost));
+    BOOST_TEST(text_at(k, lock_path) == others);
+}
+
+BOOST_AUTO_TEST_CASE(an_adopted_copy_is_locked) {
+    sim_kernel k;
+    actor a(k);
+    a.acquire();
+    const int copy = replace(k, lock_path, text_at(k, lock_path));
+    BOOST_TEST((a.verify() == standing::ours));
+    const auto& locks = k.inodes.at(copy).locks;
+    BOOST_TEST(locks.contains(lock_byte::witness));
+    BOOST_TEST(!locks.contains(lock_byte::removal));
+}
+
+BOOST_AUTO_TEST_CASE(a_copy_that_is_being_removed_is_not_adopted) {
+    sim_kernel k;
+    actor a(k);
+    a.acquire();
+    const int copy = replace(k, lock_path, text_at(k, lock_path));
+    const sim_process reclaimer(k, 101);
+    k.inodes.at(copy).locks[lock_byte::removal] = {&reclaimer, 3};
+    BOOST_TEST((a.verify() == standing::lost));
+}
+
+BOOST_AUTO_TEST_CASE(a_shared_record_is_lost_only_after_a_second_look) {
+    sim_kernel k;
+    actor a(k, {}, os::fs_class::shared);
+    a.acquire();
+    k.names.erase(lock_path);
+    BOOST_TEST((a.verify() == standing::unsure));
+    k.clock_ns += 6 * second;  // more than one interval
+    BOOST_TEST((a.verify() == standing::lost));
+}
+
+BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
+    for (const bool blocked : {false, true}) {
+        sim_kernel k;
+        actor a(k, without_witness());
+        a.acquire();
+        k.clock_ns += 3600 * second;
+        if (blocked) k.put(token_path, core::format(record_of(living)), 0);
+        a.release();
+        BOOST_TEST(a.comes_to("link " + token_path));
+        BOOST_TEST(k.names.contains(lock_path));
+        a.go_on();
+        BOOST_TEST(k.names.contains(lock_path) == blocked);
+        BOOST_TEST(k.names.contains(token_path) == blocked);
+        BOOST_TEST(static_cast<bool>(a.released) == blocked);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_first) {
+    sim_kernel k;
+    actor a(k);
+    a.seen.yield_until = a.process.now() + 1ms;
+    a.contend();
+    BOOST_TEST(a.process.next() == "sleep");
+    BOOST_TEST(k.names.empty());
+    a.go_on();
+    BOOST_TEST(a.owns());
+}
+
+BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_the_owner_before) {
+    sim_kernel k;
+    auto before = guarded_record_of(dead);
+    before.writer_epoch = "50-1800000000000000000";  // its clock was years ahead of ours
+    k.put(lock_path, core::format(before), 3600 * second);
+    actor a(k);
+    a.acquire();
+    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_in_vain_leaves_no_temp) {
+    sim_kernel k;
+    k.unnamed_files = false;
+    k.put(lock_path, core::format(record_of(living)), 0);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("sleep"));
+    BOOST_TEST(k.names.size() == 2U);
+    a.go_on();
+    BOOST_TEST(!a.owns());
+    BOOST_TEST(k.names.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
+    sim_kernel k;
+    k.records_change = true;
+    auto fresh = record_of(living);
+    fresh.heartbeat_at_ms = 1'611'111'111'111;
+    const auto after = core::format(fresh);
+    const auto before = core::format(record_of(living));
+    const auto half = before.find("16000000000", before.find("heartbeat_at_ms")) + 6;
+    const int inode = k.put(lock_path, after.substr(0, half) + before.substr(half), 0);
+    actor a(k);
+    core::read_outcome seen;
+    const auto look = [&]() -> core::task<int> {
+        seen = co_await core::read_record_at(a.process, lock_path, os::fs_class::local);
+        co_return 0;
+    };
+    auto run = look();
+    run.resume();
+    BOOST_TEST_REQUIRE(a.comes_to("read"));
+    a.process.step();
+    k.inodes[inode].content = after;
+    a.go_on();
+    BOOST_TEST((seen.state == core::reading::seen));
+    BOOST_TEST(seen.what.value.heartbeat_at_ms == fresh.heartbeat_at_ms);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
