@@ -1,146 +1,16 @@
 // Single steps of the protocol that others can come between: what they may find, and what must not happen then.
 #include <boost/test/unit_test.hpp>
 
-#include <memory>
-#include <string_view>
-#include <utility>
-
-#include "core/contend.hpp"
-#include "core/holder.hpp"
 #include "core/read_record.hpp"
-#include "core/record.hpp"
-#include "support/simulation.hpp"
+#include "support/actor.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using namespace fslock;
+using namespace support;
 using core::standing;
 using os::lock_byte;
-using support::sim_kernel;
-using support::sim_process;
-
-constexpr std::int64_t second = 1'000'000'000;
-
-struct silent final : core::reporter {
-    void report(event) override {}
-};
-
-core::record record_of(int pid) {
-    core::record r;
-    r.pid = pid;
-    r.hostname = "sim";
-    r.boot_id = "boot";
-    r.process_start_time = static_cast<std::uint64_t>(pid);
-    r.created_at_ms = r.heartbeat_at_ms = 1'600'000'000'000;
-    r.writer_epoch = std::to_string(pid) + "-1600000000000000000";
-    return r;
-}
-
-core::record guarded_record_of(int pid) {
-    auto r = record_of(pid);
-    r.pid_ns = 1;
-    r.guard = os::witness_kind::ofd;
-    r.heartbeat_ms = 5000;
-    return r;
-}
-
-// To the simulated kernel those from 100 on live.
-constexpr int dead = 50;
-constexpr int living = 300;
-
-/// One process that wants, holds and gives back the lock /d/x, one step at a time.
-class actor {
- public:
-    explicit actor(sim_kernel& kernel, const options& o = {}, os::fs_class filesystem = os::fs_class::local)
-        : process(kernel, 100), opts(o), contender(process, where, opts, process, nobody, seen) {
-        where.where = std::make_shared<core::directory>("/d", os::directory_facts{{}, filesystem});
-        (void)core::split("/d/x", where.lock);
-    }
-
-    void contend() {
-        run_ = contending();
-        run_.resume();
-    }
-    void beat() {
-        run_ = beating();
-        run_.resume();
-    }
-    void release() {
-        run_ = releasing();
-        run_.resume();
-    }
-
-    /// Whether a call that begins with `what` is about to happen: before it does.
-    [[nodiscard]] bool comes_to(std::string_view what) {
-        for (int i = 0; i < 1000 && process.waits(); ++i) {
-            if (process.next().starts_with(what)) return true;
-            process.step();
-        }
-        return false;
-    }
-    void go_on() { (void)comes_to("nothing of this name"); }
-
-    standing verify() {
-        run_ = verifying();
-        run_.resume();
-        go_on();
-        return found.now;
-    }
-    [[nodiscard]] bool owns() const { return held != nullptr; }
-    void acquire() {
-        contend();
-        go_on();
-        BOOST_REQUIRE(owns());
-    }
-
-    sim_process process;
-    core::place where;
-    options opts;
-    silent nobody;
-    core::sightings seen;
-    core::contender contender;
-    std::unique_ptr<core::holder> held;
-    core::standing_outcome found;
-    std::error_code released;
-
- private:
-    core::task<int> contending() {
-        const auto out = co_await core::contend(contender, false);
-        if (out.how == core::ending::owned)
-            held = std::make_unique<core::holder>(where, std::move(contender.mine), process.now());
-        co_return 0;
-    }
-    core::task<int> beating() {
-        found = co_await held->beat(process);
-        co_return 0;
-    }
-    core::task<int> verifying() {
-        found = co_await held->verify(process);
-        co_return 0;
-    }
-    core::task<int> releasing() {
-        released = co_await held->release(contender);
-        co_return 0;
-    }
-
-    core::task<int> run_;
-};
-
-const std::string lock_path = "/d/x";
-const std::string token_path = "/d/.x.reclaim";
-
-const std::string& text_at(const sim_kernel& k, const std::string& path) {
-    static const std::string none;
-    const auto at = k.names.find(path);
-    return at == k.names.end() ? none : k.inodes.at(at->second).content;
-}
-
-/// Another file in place of the one at `path`.
-int replace(sim_kernel& k, const std::string& path, const std::string& content) {
-    k.names.erase(path);
-    return k.put(path, content, 0);
-}
 
 options without_witness() {
     options o;
@@ -288,6 +158,41 @@ BOOST_AUTO_TEST_CASE(a_wait_in_vain_leaves_no_temp) {
     a.go_on();
     BOOST_TEST(!a.owns());
     BOOST_TEST(k.names.size() == 1U);
+}
+
+/// Somebody who creates its record in place and stands still before it locks it, and a reclaimer who takes the empty
+/// file for a damaged one.
+struct slow_creation {
+    slow_creation() {
+        k.unnamed_files = false;
+        k.hard_links = false;
+        k.records_change = true;
+        creator.contend();
+        BOOST_REQUIRE(creator.comes_to("create /d/x"));
+        creator.process.step();
+        k.clock_ns += 60 * second;
+        reclaimer.contend();
+    }
+    sim_kernel k;
+    actor creator{k};
+    actor reclaimer{k, {}, os::fs_class::local, 101};
+};
+
+BOOST_AUTO_TEST_CASE(who_creates_in_place_minds_a_removal_at_work) {
+    slow_creation s;
+    BOOST_TEST_REQUIRE(s.reclaimer.comes_to("unlink /d/x"));
+    s.creator.go_on();
+    BOOST_TEST(!s.creator.owns());
+    s.reclaimer.go_on();
+    BOOST_TEST(s.reclaimer.owns());
+}
+
+BOOST_AUTO_TEST_CASE(who_creates_in_place_looks_whether_it_is_still_there) {
+    slow_creation s;
+    s.reclaimer.go_on();
+    BOOST_TEST_REQUIRE(s.reclaimer.owns());
+    s.creator.go_on();
+    BOOST_TEST(!s.creator.owns());
 }
 
 BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
