@@ -50,6 +50,36 @@ BOOST_AUTO_TEST_CASE(a_token_is_ours_only_after_it_settled) {
     BOOST_TEST(!a.owns());
 }
 
+BOOST_AUTO_TEST_CASE(a_token_in_place_of_the_dead_one_is_not_moved) {
+    sim_kernel k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("open " + token_path));
+    a.process.step();
+    BOOST_TEST_REQUIRE(a.comes_to("open " + token_path));  // has judged, and wants its removal lock
+    const auto others = core::format(record_of(living));
+    replace(k, token_path, others);
+    BOOST_TEST(!a.comes_to("rename " + token_path));
+    BOOST_TEST(text_at(k, token_path) == others);
+}
+
+BOOST_AUTO_TEST_CASE(a_token_that_was_moved_by_mistake_is_put_back) {
+    sim_kernel k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("rename " + token_path));
+    const auto others = core::format(record_of(living));
+    replace(k, token_path, others);
+    a.go_on();
+    BOOST_TEST(text_at(k, token_path) == others);
+    BOOST_TEST(k.names.size() == 2U);
+    BOOST_TEST(!a.owns());
+}
+
 BOOST_AUTO_TEST_CASE(a_beat_before_the_removal_saves_a_shared_record) {
     sim_kernel k;
     const int inode = k.put(lock_path, core::format(record_of(dead)), 3600 * second);
@@ -193,6 +223,31 @@ BOOST_AUTO_TEST_CASE(who_creates_in_place_looks_whether_it_is_still_there) {
     BOOST_TEST_REQUIRE(s.reclaimer.owns());
     s.creator.go_on();
     BOOST_TEST(!s.creator.owns());
+}
+
+BOOST_AUTO_TEST_CASE(a_record_that_was_completed_meanwhile_is_not_removed) {
+    slow_creation s;
+    BOOST_TEST_REQUIRE(s.reclaimer.comes_to("create /d/x"));
+    s.reclaimer.process.step();
+    BOOST_TEST_REQUIRE(s.reclaimer.comes_to("lock"));  // has judged, and wants the removal lock
+    s.creator.go_on();
+    BOOST_TEST_REQUIRE(s.creator.owns());
+    s.reclaimer.go_on();
+    BOOST_TEST(!s.reclaimer.owns());
+    BOOST_TEST((s.creator.verify() == standing::ours));
+}
+
+BOOST_AUTO_TEST_CASE(a_record_whose_removal_is_at_work_is_left_alone) {
+    sim_kernel k;
+    const int inode = k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    actor a(k);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("lock"));  // has judged
+    const sim_process other(k, 101);
+    k.inodes.at(inode).locks[lock_byte::removal] = {&other, 3};
+    a.go_on();
+    BOOST_TEST(k.names.contains(lock_path));
+    BOOST_TEST(!a.owns());
 }
 
 BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
