@@ -237,17 +237,36 @@ BOOST_AUTO_TEST_CASE(a_record_that_was_completed_meanwhile_is_not_removed) {
     BOOST_TEST((s.creator.verify() == standing::ours));
 }
 
-BOOST_AUTO_TEST_CASE(a_record_whose_removal_is_at_work_is_left_alone) {
+BOOST_AUTO_TEST_CASE(who_removes_a_record_has_its_removal_lock) {
     sim_kernel k;
     const int inode = k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    auto& locks = k.inodes.at(inode).locks;
     actor a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("lock"));  // has judged
     const sim_process other(k, 101);
-    k.inodes.at(inode).locks[lock_byte::removal] = {&other, 3};
-    a.go_on();
-    BOOST_TEST(k.names.contains(lock_path));
-    BOOST_TEST(!a.owns());
+    locks[lock_byte::removal] = {&other, 3};
+    a.process.step();
+    locks.clear();  // the other one left it alone, and may begin again at any time
+    BOOST_TEST_REQUIRE(a.comes_to("unlink /d/x"));
+    BOOST_TEST_REQUIRE(locks.contains(lock_byte::removal));
+    BOOST_TEST(locks.at(lock_byte::removal).first == &a.process);
+}
+
+BOOST_AUTO_TEST_CASE(tries_behind_a_token_become_rare) {
+    sim_kernel k;
+    k.clock_runs = true;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    k.put(token_path, core::format(record_of(living)), 0);
+    actor a(k);
+    a.process.patience = 6;
+    a.contend();
+    for (const auto pause : {250ms, 500ms, 1000ms, 2000ms, 4000ms, 5000ms}) {
+        BOOST_TEST_REQUIRE(a.comes_to("sleep"));
+        const auto before = a.process.now();
+        a.process.step();
+        BOOST_TEST((a.process.now() - before == pause));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
