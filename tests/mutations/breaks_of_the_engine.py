@@ -1,0 +1,109 @@
+"""Breaks of the engine, of src/engine, and of what it is built on, src/os."""
+
+from workshop import Break
+
+linux = "src/os/linux.cpp"
+changes = "src/os/linux_changes.cpp"
+posix_world = "src/os/posix_world.cpp"
+process_state = "src/os/process_state.cpp"
+held_lock = "src/engine/held_lock.cpp"
+registry = "src/engine/registry.cpp"
+running = "src/engine/running.cpp"
+starting = "src/engine/starting.cpp"
+waking = "src/engine/waking.cpp"
+watcher = "src/engine/watcher.cpp"
+operation = "src/engine/operation.cpp"
+event_sink = "src/engine/event_sink.cpp"
+
+breaks = [
+    # ---- the system ------------------------------------------------------------------------------------------------
+    Break("zombie counts as alive", "a lock whose owner was killed waits for a parent to reap it", linux,
+          "return n == 0 ? process_facts::state::exists : process_facts::state::gone;",
+          "return process_facts::state::exists;", "engine", "wake/the_death_of_an_owner_without_a_witness_wakes"),
+    Break("stat line read from its first parenthesis", "a process with a strange name has no start time", linux,
+          "stat.rfind(')')", "stat.find(')')", "engine", "a_process_may_have_any_name"),
+    Break("record not close-on-exec", "another program keeps the lock of the owner that it replaced", linux,
+          "O_TMPFILE | O_RDWR | O_CLOEXEC", "O_TMPFILE | O_RDWR", "process",
+          "an_owner_that_became_another_program_is_taken_over"),
+    Break("overflow of events ignored", "a waiter whose event was dropped sleeps until its poll", changes,
+          "all.overflow = true;", "", "engine", "overflow/a_lost_event_wakes_everybody"),
+    Break("symbolic link followed", "a file elsewhere is taken for the record", posix_world,
+          "O_RDONLY : O_RDWR) | O_NOFOLLOW |", "O_RDONLY : O_RDWR) |", "engine",
+          "bad_input/a_symbolic_link_is_no_lock_whatever_it_leads_to"),
+    Break("opening waits for the other end", "a FIFO at the path hangs every contender", posix_world,
+          "O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY", "O_NOFOLLOW | O_CLOEXEC | O_NOCTTY", "engine",
+          "bad_input/a_fifo_is_no_lock_and_nobody_waits_for_its_other_end"),
+    Break("witness not closed in a forked child", "a child keeps its dead parent's lock", process_state,
+          "if (noted_[fd]) (void)::close(static_cast<int>(fd));", "{}", "process",
+          "a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock"),
+    Break("inherited descriptor closed twice", "a child closes a lock of its own", process_state,
+          "if (generation != generation_) return;", "(void)generation;", "process",
+          "a_child_that_uses_the_number_of_an_inherited_descriptor_keeps_its_own_lock"),
+
+    # ---- holding ---------------------------------------------------------------------------------------------------
+    Break("inherited guard releases", "a forked child gives its parent's lock back", held_lock,
+          "if (inherited() || released_.exchange(true)) return {};", "if (released_.exchange(true)) return {};", "process",
+          "a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock"),
+    Break("hung beat not reported", "a holder whose disk hangs is not told that it is at risk", held_lock,
+          "note_lateness(make_error_code(std::errc::timed_out));", "", "filesystems",
+          "held/a_beat_that_hangs_is_reported_while_it_hangs"),
+    Break("beats pile up", "a disk that hung for long is flooded", held_lock,
+          "if (!beating_.exchange(true)) return true;", "if (!beating_.exchange(true) || true) return true;", "filesystems",
+          "held/a_mount_that_comes_back_is_not_flooded_with_beats"),
+    Break("passing fault ends the heartbeat", "a record that is damaged for a moment is a loss", held_lock,
+          "case core::standing::unsure: return false;", "case core::standing::unsure: lost_ = true; return false;", "engine",
+          "as_the_first_implementation/a_heartbeat_without_a_witness_survives_a_record_that_is_damaged_for_a_while"),
+    Break("loss not told", "the holder works on without its lock", held_lock,
+          "report(event_kind::lost, make_error_code(errc::lost), 0, out.why);", "", "engine",
+          "events/a_beat_tells_a_loss_and_is_the_last"),
+    Break("loss ends no wait for it", "the work under a lost lock is not cancelled", held_lock,
+          "if (awaited_) home_->end_loss_waits(*this, {});", "", "engine",
+          "losses/a_loss_before_the_wait_is_found_at_once"),
+    Break("one beat only", "a record grows old while its owner lives", waking,
+          "of.due.schedule(held, now + held.interval());", "", "engine",
+          "as_the_first_implementation/a_heartbeat_changes_its_own_field_in_place_and_nothing_else"),
+
+    # ---- waiting ---------------------------------------------------------------------------------------------------
+    Break("events ignored", "a release is noticed at the next poll", waking,
+          "for (const auto& item : heard.whom) stir(item, all);", "", "engine", "wake/a_release_in_another_context_wakes"),
+    Break("end of a process ignored", "the death of an owner without witness is noticed at the next poll", waking,
+          "stir(op, all);\n    }\n    answer(all);", "}\n    answer(all);", "engine",
+          "wake/the_death_of_an_owner_without_a_witness_wakes"),
+    Break("watch not removed", "a context never runs dry", operation,
+          "if (record || process) home->unwatch(*this, record, process);", "(void)process;", "engine",
+          "wake/nothing_is_watched_when_nobody_waits"),
+    Break("directory not watched", "a lock whose directory was moved is held on", watcher,
+          "if (directories_.contains(change.id)) all.everybody = true;", "", "engine",
+          "losses/on_event_says_what_happened_as_it_happens"),
+    Break("event during a step forgotten", "an event between two looks is lost", running,
+          "if (op->listens() && std::exchange(op->stirred, false)) {", "if (false) {", "engine",
+          "wake/a_release_between_the_look_and_the_watch_is_not_missed"),
+    Break("queue not first come first served", "a waiter starves in its own process", starting,
+          "entry.queue.insert(entry.queue.end(), op);", "entry.queue.insert(entry.queue.begin(), op);", "engine",
+          "acquire/first_come_first_served_whoever_leaves_in_between"),
+    Break("deadline ignored while queued", "a timeout is not kept behind a lock of the same process", starting,
+          "if (op->deadline()) schedule(*op, *op->deadline());", "", "engine",
+          "acquire/a_timeout_leaves_an_empty_guard_and_no_error"),
+    Break("turn not yielded", "one process takes the lock again and again while others wait", starting,
+          "return until.has_value();", "return false;", "engine", "yield/who_gave_back_leaves_the_lock_to_who_waited"),
+    Break("two have the turn", "two operations of one process hold one lock", starting,
+          "if (!std::exchange(entry.taken, true)) mine = turn(shared_from_this(), entry);",
+          "mine = turn(shared_from_this(), entry);", "engine", "acquire/first_come_first_served_whoever_leaves_in_between"),
+    Break("turn not passed on", "nobody of the process gets the lock after a release", registry,
+          "run_in_turn([self = shared_from_this(), next = std::move(next)] { self->run(next, core::wake::due); });", "",
+          "engine", "as_the_first_implementation/concurrent_callers_come_one_after_the_other"),
+
+    # ---- endings ---------------------------------------------------------------------------------------------------
+    Break("cancelled acquisition keeps its record", "a lock that nobody has is held until the process ends", running,
+          "if (done == nullptr) return;", "if (done == nullptr) return (void)new lock_guard(std::move(lock));", "filesystems",
+          "slow/a_cancelled_acquisition_leaves_nothing_once_its_call_returns"),
+    Break("cancellation not heard", "a cancelled acquisition waits on", running,
+          "run(op, core::wake::cancelled);", "run(op, core::wake::due);", "engine",
+          "acquire/every_kind_of_cancellation_ends_a_wait"),
+    Break("waits go on when the context ends", "waits outlive their context, and leave their temps", registry,
+          "for (const auto& op : waiting) run(op, core::wake::cancelled);", "", "engine",
+          "interrupted_by_the_end/of_a_context_that_has_the_locks*"),
+    Break("event handler called inline", "a handler runs inside of the library, where it may deadlock", event_sink,
+          "if (const auto home = home_.lock()) home->post_delivery(shared_from_this());", "deliver();", "engine",
+          "events/events_come_on_the_executor_of_the_operation_one_at_a_time"),
+]
