@@ -11,6 +11,8 @@ shift
 [ $# -gt 0 ] || read -ra names <<<"$all"
 [ $# -eq 0 ] || names=("$@")
 
+# No program of the tests takes longer than this besides its storms.
+limit=$((600 + ${FSLOCK_STORM_SECONDS:-30}))
 work='' mounts=() loops=() passed=0 failed=0 skipped=0
 
 say() { printf '%s\n' "$*"; }
@@ -91,8 +93,8 @@ bring_sshfs() {
 
 # run PROGRAM ARGUMENT...: counts what the test program says.
 run() {
-    local log=$work.log line status
-    FSLOCK_TEST_DIR=$tests_in FSLOCK_TWO_MOUNTS=$two_mounts "$@" --log_level=message --report_level=no \
+    local log=$work/run.log line status
+    FSLOCK_TEST_DIR=$tests_in FSLOCK_TWO_MOUNTS=$two_mounts timeout "$limit" "$@" --log_level=message --report_level=no \
         --color_output=no </dev/null >"$log" 2>&1
     status=$?
     grep -E ': (error|fatal error)|FSLOCK_STORM_SEED|acquisitions|is skipped because|are left$' "$log" |

@@ -13,8 +13,8 @@ namespace storm {
 inline constexpr std::size_t workers = 16;
 inline constexpr std::size_t most_locks = 40;
 
-/// A program's name in the storm: which worker, and the how manieth program under that number. Pids would not do, for
-/// in every PID namespace there is a pid 1.
+/// A program's name in the storm: a worker's number, and how many programs have had it so far. Pids would not do: in
+/// every PID namespace there is a pid 1.
 struct name {
     std::uint32_t worker = 0;
     std::uint32_t life = 0;
@@ -24,6 +24,7 @@ struct name {
 struct page {
     std::atomic<bool> over;
     std::atomic<std::uint32_t> locks;
+    std::atomic<bool> gentle;  ///< nobody ends by himself or becomes another program
 
     /// By lock: the name of who works under it, or 0.
     std::array<std::atomic<std::uint64_t>, most_locks> inside;

@@ -106,7 +106,7 @@ class participant {
 
     void stay_a_while(fslock::lock_guard& lock) {
         (void)::usleep(one_in(20) ? 20'000 : chance_() % 1500);
-        switch (chance_() % 200) {
+        switch (page_.gentle ? 2 + chance_() % 198 : chance_() % 200) {
             case 0: end(); break;
             case 1: become_a_new_program(); break;
             case 2:
