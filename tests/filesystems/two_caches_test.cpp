@@ -2,6 +2,7 @@
 // depend on what a cache says, and an owner that cannot be asked for is taken over only after its silence.
 #include <boost/test/unit_test.hpp>
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,6 +15,21 @@
 
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
+
+namespace {
+
+std::atomic<long> skew_of_wall_clock{0};  ///< seconds, in this process
+
+}  // namespace
+
+/// In place of the C library's: what another host's clock says.
+extern "C" int clock_gettime(clockid_t which, timespec* into) noexcept {
+    using function = int(clockid_t, timespec*);
+    static auto* const real = reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "clock_gettime"));
+    const int n = real(which, into);
+    if (which == CLOCK_REALTIME) into->tv_sec += skew_of_wall_clock;
+    return n;
+}
 
 namespace {
 
@@ -95,7 +111,8 @@ void take_turns(const path& lock_path, page& p, int wanted) {
 }
 
 /// In a PID namespace of its own, as if on another host: nobody can look for its process.
-void own_elsewhere(child::pipe_to_parent& parent, const path& lock_path) {
+void own_elsewhere(child::pipe_to_parent& parent, const path& lock_path, long skew = 0) {
+    skew_of_wall_clock = skew;
     if (::unshare(CLONE_NEWPID) != 0) ::_exit(96);
     const pid_t first = ::fork();
     if (first == 0) {
@@ -133,6 +150,15 @@ BOOST_AUTO_TEST_CASE(a_beating_owner_behind_another_cache_is_left_alone, *precon
     child owner([&](child::pipe_to_parent& parent) { own_elsewhere(parent, d.one / "x"); });
     BOOST_TEST_REQUIRE(owner.hear() == 'o');
     BOOST_TEST(!fslock::try_acquire(d.other / "x", 4 * silence, quick()));
+}
+
+BOOST_AUTO_TEST_CASE(an_owner_whose_clock_is_hours_off_is_left_alone, *precondition(namespaces)) {  // D01, D03
+    for (const long hours : {-5, 5}) {
+        const two_ways d;
+        child owner([&](child::pipe_to_parent& parent) { own_elsewhere(parent, d.one / "x", hours * 3600); });
+        BOOST_TEST_REQUIRE(owner.hear() == 'o');
+        BOOST_TEST(!fslock::try_acquire(d.other / "x", 2 * silence, quick()));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_other_mount_takes_over_only_after_silence, *precondition(namespaces)) {  // G09

@@ -13,6 +13,7 @@
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
 #include "support/directory.hpp"
+#include "support/filesystem.hpp"
 
 namespace {
 
@@ -99,7 +100,8 @@ BOOST_AUTO_TEST_CASE(a_program_that_restarts_itself_gets_its_lock) {  // A06
     BOOST_TEST(restart_with(d / "y", without_witness(), "unguarded") == 0);
 }
 
-BOOST_AUTO_TEST_CASE(who_takes_turn_after_turn_lets_others_in) {  // K02
+BOOST_AUTO_TEST_CASE(who_takes_turn_after_turn_lets_others_in,
+                     *precondition(support::local_filesystem)) {  // K02
     const support::directory d;
     child greedy([&](child::pipe_to_parent& parent) {
         for (bool told = false;; told = true) {

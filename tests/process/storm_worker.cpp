@@ -166,9 +166,14 @@ page& page_in(const std::filesystem::path& at) {
 }
 
 void take_part(const part& mine, void (*again)(const part&)) {
-    shared = &page_in(mine.page);
-    (void)std::signal(SIGCHLD, SIG_IGN);  // nobody waits for the children
-    participant(mine, *shared, again).take_turns();
+    try {
+        shared = &page_in(mine.page);
+        (void)std::signal(SIGCHLD, SIG_IGN);  // nobody waits for the children
+        participant(mine, *shared, again).take_turns();
+    } catch (...) {
+        if (shared != nullptr) ++shared->errors;
+        ::_exit(99);  // not on into the tests of the parent
+    }
     ::_exit(0);
 }
 
