@@ -16,6 +16,7 @@
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
 #include "support/directory.hpp"
+#include "support/filesystem.hpp"
 
 namespace {
 
@@ -134,7 +135,8 @@ boost::test_tools::assertion_result proc(boost::unit_test::test_unit_id) {
 
 BOOST_AUTO_TEST_SUITE(forks, *boost::unit_test::precondition(threads_in_children))
 
-BOOST_AUTO_TEST_CASE(a_context_that_is_told_of_a_fork_goes_on_in_parent_and_child) {
+BOOST_AUTO_TEST_CASE(a_context_that_is_told_of_a_fork_goes_on_in_parent_and_child,
+                     *boost::unit_test::precondition(support::local_filesystem)) {
     const support::directory d;
     auto owner = fslock::acquire(d / "x");
     asio::io_context io;
@@ -162,7 +164,8 @@ BOOST_AUTO_TEST_CASE(a_context_that_is_told_of_a_fork_goes_on_in_parent_and_chil
     BOOST_TEST(run_until(io, lost));
 }
 
-BOOST_AUTO_TEST_CASE(a_child_of_a_context_that_was_not_told_harms_nobody) {
+BOOST_AUTO_TEST_CASE(a_child_of_a_context_that_was_not_told_harms_nobody,
+                     *boost::unit_test::precondition(support::local_filesystem)) {
     const support::directory d;
     auto owner = fslock::acquire(d / "x");
     asio::io_context io;
@@ -218,7 +221,9 @@ BOOST_AUTO_TEST_CASE(a_child_can_lock_whatever_other_threads_did_when_it_was_for
     for (auto& t : busy) t.join();
 }
 
-BOOST_AUTO_TEST_CASE(no_descriptor_reaches_another_program, *boost::unit_test::precondition(proc)) {  // I05
+BOOST_AUTO_TEST_CASE(no_descriptor_reaches_another_program,
+                     *boost::unit_test::precondition(support::local_filesystem) *
+                         boost::unit_test::precondition(proc)) {  // I05
     const auto before = descriptors_after_exec();
     const support::directory d;
     auto owner = fslock::acquire(d / "x");

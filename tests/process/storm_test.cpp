@@ -16,6 +16,7 @@
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
 #include "support/directory.hpp"
+#include "support/filesystem.hpp"
 
 namespace {
 
@@ -71,7 +72,8 @@ void worker(const std::filesystem::path& path, page& p) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(no_two_own_and_nobody_is_stuck_while_owners_are_killed_at_random) {  // K06
+BOOST_AUTO_TEST_CASE(no_two_own_and_nobody_is_stuck_while_owners_are_killed_at_random,
+                     *boost::unit_test::precondition(support::local_filesystem)) {  // K06
     const char* const given = std::getenv("FSLOCK_STORM_ACQUISITIONS");
     const unsigned seed = std::random_device{}();
     BOOST_TEST_MESSAGE("seed " << seed);

@@ -1,0 +1,168 @@
+// A filesystem that lies, as NFS and FUSE do at times: links that were not made, handles that are stale, names that
+// are gone for a moment. The calls of the C library are replaced in this program; the files are real.
+#include <boost/test/unit_test.hpp>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <string_view>
+
+#include "engine/asking.hpp"
+#include "engine/crafted.hpp"
+
+namespace {
+
+/// What goes wrong from now on: so many calls of a kind, or all with a negative number.
+struct faults {
+    std::atomic<int> links_not_made{0};
+    std::atomic<int> opens_that_fail{0};
+    std::atomic<int> error_of_opens{0};
+    std::atomic<int> every{1};  ///< only each nth of the opens
+    std::atomic<int> happened{0};
+} wrong;
+
+constexpr std::string_view fault_name = "/liar";  // only locks of this name are lied about
+
+bool concerns(const char* path) {
+    const std::string_view p(path);
+    return p.size() >= fault_name.size() && p.substr(p.size() - fault_name.size()) == fault_name;
+}
+
+bool happens(std::atomic<int>& fault) {
+    if (fault == 0) return false;
+    if (fault > 0) --fault;
+    ++wrong.happened;
+    return true;
+}
+
+template <class F>
+F* next(const char* name) {
+    return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
+
+// Compiled with 64 bits for offsets, as the library is, these are statfs64 and open64.
+static_assert(sizeof(off_t) == 8);
+
+extern "C" {
+
+/// Everything is NFS here.
+int statfs(const char* path, struct statfs* into) noexcept {
+    static auto* const real = next<int(const char*, struct statfs*)>("statfs64");
+    const int n = real(path, into);
+    into->f_type = 0x6969;
+    return n;
+}
+
+int linkat(int from_directory, const char* from, int to_directory, const char* to, int flags) noexcept {
+    static auto* const real = next<int(int, const char*, int, const char*, int)>("linkat");
+    if (concerns(to) && happens(wrong.links_not_made)) return 0;
+    return real(from_directory, from, to_directory, to, flags);
+}
+int link(const char* from, const char* to) noexcept {
+    static auto* const real = next<int(const char*, const char*)>("link");
+    if (concerns(to) && happens(wrong.links_not_made)) return 0;
+    return real(from, to);
+}
+
+int open(const char* path, int flags, ...) {
+    static auto* const real = next<int(const char*, int, ...)>("open64");
+    static std::atomic<int> looks{0};
+    const bool look = concerns(path) && (flags & O_CREAT) == 0;
+    if (look && ++looks % wrong.every == 0 && happens(wrong.opens_that_fail)) {
+        errno = wrong.error_of_opens;
+        return -1;
+    }
+    if ((flags & O_CREAT) == 0 && (flags & O_TMPFILE) != O_TMPFILE) return real(path, flags);
+    va_list rest;
+    va_start(rest, flags);
+    const auto mode = va_arg(rest, mode_t);
+    va_end(rest);
+    return real(path, flags, mode);
+}
+
+}  // extern "C"
+
+namespace {
+
+using namespace support;
+using std::filesystem::path;
+
+struct honest_again {
+    ~honest_again() {
+        wrong.links_not_made = wrong.opens_that_fail = wrong.happened = 0;
+        wrong.every = 1;
+    }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(faults_of_filesystems)
+
+BOOST_AUTO_TEST_CASE(a_link_that_was_reported_and_not_made_is_no_lock) {  // G04
+    const honest_again after;
+    const directory d;
+    wrong.links_not_made = -1;
+    BOOST_TEST(!fslock::try_acquire(d / "liar", 1s, minutes()));
+    BOOST_TEST(wrong.happened > 0);
+    BOOST_TEST(d.empty());
+    wrong.links_not_made = 2;
+    auto lock = fslock::try_acquire(d / "liar", patience, minutes());
+    BOOST_TEST_REQUIRE(static_cast<bool>(lock));
+    BOOST_TEST(lock.verify());
+    lock.release();
+    BOOST_TEST(d.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_handle_that_is_stale_is_looked_at_again) {  // G07
+    const honest_again after;
+    for (const int error : {ESTALE, EIO}) {
+        const directory d;
+        auto owner = fslock::acquire(d / "liar", minutes());
+        wrong.error_of_opens = error;
+        wrong.opens_that_fail = 5;
+        std::error_code ec;
+        auto other = fslock::try_acquire(d / "liar", 500ms, minutes(), ec);
+        BOOST_TEST(!ec);
+        BOOST_TEST(!other);
+        wrong.opens_that_fail = 0;
+        BOOST_TEST(owner.verify());
+        BOOST_TEST(!owner.lost());
+        owner.release();
+        BOOST_TEST(d.empty());
+    }
+    BOOST_TEST(wrong.happened > 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_is_gone_for_a_moment_is_neither_free_nor_lost) {  // G08
+    const honest_again after;
+    const directory d;
+    const told t;
+    auto owner = fslock::acquire(d / "liar", t.listening(minutes()));
+    child contender([&](child::pipe_to_parent& parent) {
+        wrong.error_of_opens = ENOENT;
+        wrong.every = 3;
+        wrong.opens_that_fail = -1;
+        parent.say(fslock::try_acquire(d / "liar", 1s, minutes()) ? 's' : 'w');
+        live_on(parent);
+    });
+    wrong.error_of_opens = ENOENT;
+    wrong.every = 10;
+    wrong.opens_that_fail = -1;
+    BOOST_TEST(contender.hear() == 'w');
+    BOOST_TEST(eventually([&] { return wrong.happened > 5; }));
+    wrong.opens_that_fail = 0;
+    BOOST_TEST(owner.verify());
+    BOOST_TEST(!t.has(fslock::event_kind::lost));
+    owner.release();
+    BOOST_TEST(d.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
