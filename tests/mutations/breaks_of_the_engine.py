@@ -37,8 +37,8 @@ breaks = [
           "if (noted_[fd]) (void)::close(static_cast<int>(fd));", "{}", "process",
           "a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock"),
     Break("inherited descriptor closed twice", "a child closes a lock of its own", process_state,
-          "if (generation != generation_) return;", "(void)generation;", "process",
-          "a_child_that_uses_the_number_of_an_inherited_descriptor_keeps_its_own_lock"),
+          "if (generation != generation_) return;", "(void)generation;", "schedules",
+          "an_inherited_file_closes_no_descriptor_of_the_child"),
 
     # ---- holding ---------------------------------------------------------------------------------------------------
     Break("inherited guard releases", "a forked child gives its parent's lock back", held_lock,
