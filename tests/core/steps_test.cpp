@@ -2,7 +2,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "core/read_record.hpp"
-#include "support/actor.hpp"
+#include "support/led_process.hpp"
 
 namespace {
 
@@ -23,9 +23,9 @@ options without_witness() {
 BOOST_AUTO_TEST_SUITE(steps)
 
 BOOST_AUTO_TEST_CASE(a_token_that_is_not_ours_is_not_removed) {
-    sim_kernel k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
-    actor a(k);
+    small_world k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("unlink /d/x"));
     const auto others = core::format(record_of(living));
@@ -36,11 +36,11 @@ BOOST_AUTO_TEST_CASE(a_token_that_is_not_ours_is_not_removed) {
 }
 
 BOOST_AUTO_TEST_CASE(a_token_is_ours_only_after_it_settled) {
-    sim_kernel k;
+    small_world k;
     const auto dead_owner = core::format(guarded_record_of(dead));
-    k.put(lock_path, dead_owner, 3600 * second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
-    actor a(k);
+    k.put(lock_path, dead_owner, 3600 * one_second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("sleep"));
     BOOST_TEST(text_at(k, lock_path) == dead_owner);
@@ -51,10 +51,10 @@ BOOST_AUTO_TEST_CASE(a_token_is_ours_only_after_it_settled) {
 }
 
 BOOST_AUTO_TEST_CASE(a_token_in_place_of_the_dead_one_is_not_moved) {
-    sim_kernel k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
-    actor a(k);
+    small_world k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("open " + token_path));
     a.process.step();
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(a_token_in_place_of_the_dead_one_is_not_moved) {
 }
 
 BOOST_AUTO_TEST_CASE(a_token_that_was_moved_by_mistake_is_put_back) {
-    sim_kernel k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * second);
-    actor a(k);
+    small_world k;
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("rename " + token_path));
     const auto others = core::format(record_of(living));
@@ -81,24 +81,24 @@ BOOST_AUTO_TEST_CASE(a_token_that_was_moved_by_mistake_is_put_back) {
 }
 
 BOOST_AUTO_TEST_CASE(a_beat_before_the_removal_saves_a_shared_record) {
-    sim_kernel k;
-    const int inode = k.put(lock_path, core::format(record_of(dead)), 3600 * second);
-    actor a(k, {}, os::fs_class::shared);
+    small_world k;
+    const int inode = k.put(lock_path, core::format(record_of(dead)), 3600 * one_second);
+    led_process a(k, {}, os::fs_class::shared);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("sleep"));  // the token settles
     BOOST_TEST_REQUIRE(k.names.contains(token_path));
     auto beaten = record_of(dead);
     beaten.heartbeat_at_ms += 5000;
-    k.inodes[inode].content = core::format(beaten);
-    k.inodes[inode].modified_ns = k.clock_ns;
+    k.rewrite(inode, core::format(beaten));
+    k.inodes[inode].modified_ns = k.clock_ns();
     a.go_on();
     BOOST_TEST(text_at(k, lock_path) == core::format(beaten));
     BOOST_TEST(!a.owns());
 }
 
 BOOST_AUTO_TEST_CASE(a_beat_without_witness_writes_to_its_own_record_only) {
-    sim_kernel k;
-    actor a(k, without_witness());
+    small_world k;
+    led_process a(k, without_witness());
     a.acquire();
     const auto others = core::format(record_of(living));
     replace(k, lock_path, others);
@@ -109,42 +109,42 @@ BOOST_AUTO_TEST_CASE(a_beat_without_witness_writes_to_its_own_record_only) {
 }
 
 BOOST_AUTO_TEST_CASE(an_adopted_copy_is_locked) {
-    sim_kernel k;
-    actor a(k);
+    small_world k;
+    led_process a(k);
     a.acquire();
     const int copy = replace(k, lock_path, text_at(k, lock_path));
     BOOST_TEST((a.verify() == standing::ours));
     const auto& locks = k.inodes.at(copy).locks;
-    BOOST_TEST(locks.contains(lock_byte::witness));
-    BOOST_TEST(!locks.contains(lock_byte::removal));
+    BOOST_TEST(locks.contains({0, lock_byte::witness}));
+    BOOST_TEST(!locks.contains({0, lock_byte::removal}));
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_that_is_being_removed_is_not_adopted) {
-    sim_kernel k;
-    actor a(k);
+    small_world k;
+    led_process a(k);
     a.acquire();
     const int copy = replace(k, lock_path, text_at(k, lock_path));
-    const sim_process reclaimer(k, 101);
-    k.inodes.at(copy).locks[lock_byte::removal] = {&reclaimer, 3};
+    const sim_process reclaimer(k, k.host, 101);
+    k.inodes.at(copy).locks[{0, lock_byte::removal}] = {&reclaimer, 3};
     BOOST_TEST((a.verify() == standing::lost));
 }
 
 BOOST_AUTO_TEST_CASE(a_shared_record_is_lost_only_after_a_second_look) {
-    sim_kernel k;
-    actor a(k, {}, os::fs_class::shared);
+    small_world k;
+    led_process a(k, {}, os::fs_class::shared);
     a.acquire();
     k.names.erase(lock_path);
     BOOST_TEST((a.verify() == standing::unsure));
-    k.clock_ns += 6 * second;  // more than one interval
+    k.now_ns += 6 * one_second;  // more than one interval
     BOOST_TEST((a.verify() == standing::lost));
 }
 
 BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
     for (const bool blocked : {false, true}) {
-        sim_kernel k;
-        actor a(k, without_witness());
+        small_world k;
+        led_process a(k, without_witness());
         a.acquire();
-        k.clock_ns += 3600 * second;
+        k.now_ns += 3600 * one_second;
         if (blocked) k.put(token_path, core::format(record_of(living)), 0);
         a.release();
         BOOST_TEST(a.comes_to("link " + token_path));
@@ -157,8 +157,8 @@ BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
 }
 
 BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_first) {
-    sim_kernel k;
-    actor a(k);
+    small_world k;
+    led_process a(k);
     a.seen.yield_until = a.process.now() + 1ms;
     a.contend();
     BOOST_TEST(a.process.next() == "sleep");
@@ -168,20 +168,20 @@ BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_first) {
 }
 
 BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_the_owner_before) {
-    sim_kernel k;
+    small_world k;
     auto before = guarded_record_of(dead);
     before.writer_epoch = "50-1800000000000000000";  // its clock was years ahead of ours
-    k.put(lock_path, core::format(before), 3600 * second);
-    actor a(k);
+    k.put(lock_path, core::format(before), 3600 * one_second);
+    led_process a(k);
     a.acquire();
     BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_in_vain_leaves_no_temp) {
-    sim_kernel k;
+    small_world k;
     k.unnamed_files = false;
     k.put(lock_path, core::format(record_of(living)), 0);
-    actor a(k);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("sleep"));
     BOOST_TEST(k.names.size() == 2U);
@@ -200,12 +200,12 @@ struct slow_creation {
         creator.contend();
         BOOST_REQUIRE(creator.comes_to("create /d/x"));
         creator.process.step();
-        k.clock_ns += 60 * second;
+        k.now_ns += 60 * one_second;
         reclaimer.contend();
     }
-    sim_kernel k;
-    actor creator{k};
-    actor reclaimer{k, {}, os::fs_class::local, 101};
+    small_world k;
+    led_process creator{k};
+    led_process reclaimer{k, {}, os::fs_class::local, 101};
 };
 
 BOOST_AUTO_TEST_CASE(who_creates_in_place_minds_a_removal_at_work) {
@@ -238,27 +238,27 @@ BOOST_AUTO_TEST_CASE(a_record_that_was_completed_meanwhile_is_not_removed) {
 }
 
 BOOST_AUTO_TEST_CASE(who_removes_a_record_has_its_removal_lock) {
-    sim_kernel k;
-    const int inode = k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    small_world k;
+    const int inode = k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
     auto& locks = k.inodes.at(inode).locks;
-    actor a(k);
+    led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("lock"));  // has judged
-    const sim_process other(k, 101);
-    locks[lock_byte::removal] = {&other, 3};
+    const sim_process other(k, k.host, 101);
+    locks[{0, lock_byte::removal}] = {&other, 3};
     a.process.step();
     locks.clear();  // the other one left it alone, and may begin again at any time
     BOOST_TEST_REQUIRE(a.comes_to("unlink /d/x"));
-    BOOST_TEST_REQUIRE(locks.contains(lock_byte::removal));
-    BOOST_TEST(locks.at(lock_byte::removal).first == &a.process);
+    BOOST_TEST_REQUIRE(locks.contains({0, lock_byte::removal}));
+    BOOST_TEST(locks.at({0, lock_byte::removal}).first == &a.process);
 }
 
 BOOST_AUTO_TEST_CASE(tries_behind_a_token_become_rare) {
-    sim_kernel k;
+    small_world k;
     k.clock_runs = true;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * second);
+    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
     k.put(token_path, core::format(record_of(living)), 0);
-    actor a(k);
+    led_process a(k);
     a.process.patience = 6;
     a.contend();
     for (const auto pause : {250ms, 500ms, 1000ms, 2000ms, 4000ms, 5000ms}) {
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(tries_behind_a_token_become_rare) {
 }
 
 BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
-    sim_kernel k;
+    small_world k;
     k.records_change = true;
     auto fresh = record_of(living);
     fresh.heartbeat_at_ms = 1'611'111'111'111;
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
     const auto before = core::format(record_of(living));
     const auto half = before.find("16000000000", before.find("heartbeat_at_ms")) + 6;
     const int inode = k.put(lock_path, after.substr(0, half) + before.substr(half), 0);
-    actor a(k);
+    led_process a(k);
     core::read_outcome seen;
     const auto look = [&]() -> core::task<int> {
         seen = co_await core::read_record_at(a.process, lock_path, os::fs_class::local);
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(a_torn_read_is_read_again) {
     run.resume();
     BOOST_TEST_REQUIRE(a.comes_to("read"));
     a.process.step();
-    k.inodes[inode].content = after;
+    k.rewrite(inode, after);
     a.go_on();
     BOOST_TEST((seen.state == core::reading::seen));
     BOOST_TEST(seen.what.value.heartbeat_at_ms == fresh.heartbeat_at_ms);

@@ -22,7 +22,7 @@ class Break:
 
     @property
     def target(self):
-        room = {"schedules": "core"}.get(self.program, self.program)
+        room = {"schedules": "core", "steps": "core"}.get(self.program, self.program)
         return f"tests/{room}/{self.program}_tests"
 
 
@@ -121,8 +121,15 @@ class Workshop:
             return said[1]
         if ended and status == 0:
             return ""
-        entered = re.findall(r'Entering test case "([^"]+)"', text)
-        where = entered[-1] if entered else "no test"
+        suites, case = [], "no test"
+        for way, kind, name in re.findall(r'(Entering|Leaving) test (suite|case) "([^"]+)"', text):
+            if kind == "case":
+                case = name
+            elif way == "Entering":
+                suites.append(name)
+            else:
+                suites.pop()
+        where = "/".join([*suites, case])
         return f"{where}, which " + (f"ended with {status}" if ended else "did not end")
 
     @staticmethod

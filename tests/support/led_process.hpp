@@ -17,7 +17,11 @@ namespace support {
 
 namespace core = fslock::core;
 
-inline constexpr std::int64_t second = 1'000'000'000;
+/// One filesystem and one host.
+struct small_world : sim_disk {
+    small_world() { host.living = {100, 101, 300}; }
+    sim_host host;
+};
 
 struct silent final : core::reporter {
     void report(fslock::event) override {}
@@ -47,11 +51,12 @@ inline constexpr int dead = 50;
 inline constexpr int living = 300;
 
 /// One process that wants, holds and gives back the lock /d/x, one step at a time.
-class actor {
+class led_process {
  public:
-    explicit actor(sim_kernel& kernel, const fslock::options& o = {}, os::fs_class filesystem = os::fs_class::local,
+    explicit led_process(small_world& kernel, const fslock::options& o = {}, os::fs_class filesystem = os::fs_class::local,
                    int pid = 100)
-        : process(kernel, pid), opts(o), contender(process, where, opts, process, nobody, seen) {
+        : process(kernel, kernel.host, pid), opts(o), contender(process, where, opts, process, nobody, seen) {
+        kernel.kind = filesystem;
         where.where = std::make_shared<core::directory>("/d", os::directory_facts{{}, filesystem});
         (void)core::split("/d/x", where.lock);
     }
@@ -128,14 +133,14 @@ class actor {
 inline const std::string lock_path = "/d/x";
 inline const std::string token_path = "/d/.x.reclaim";
 
-inline const std::string& text_at(const sim_kernel& k, const std::string& path) {
+inline const std::string& text_at(const small_world& k, const std::string& path) {
     static const std::string none;
     const auto at = k.names.find(path);
     return at == k.names.end() ? none : k.inodes.at(at->second).content;
 }
 
 /// Another file in place of the one at `path`.
-inline int replace(sim_kernel& k, const std::string& path, const std::string& content) {
+inline int replace(small_world& k, const std::string& path, const std::string& content) {
     k.names.erase(path);
     return k.put(path, content, 0);
 }
