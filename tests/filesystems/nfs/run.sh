@@ -68,6 +68,8 @@ make_root() {
         ln -s busybox "$root/bin/$applet"
     done
     add ip unshare nsenter rpcbind rpc.statd exportfs rpc.mountd rpc.nfsd mount.nfs "$build/tests/filesystems/two_caches_tests"
+    # The tests find their own library relative to where they were built.
+    cp -L "$build"/src/libfslock.so* "$root/lib/" 2>/dev/null || true
     cp /etc/netconfig /etc/services /etc/protocols /etc/rpc "$root/etc/" 2>/dev/null || true
     printf 'root:x:0:0:root:/root:/bin/sh\n_rpc:x:106:65534::/run/rpcbind:/bin/sh\nstatd:x:107:65534::/var/lib/nfs:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$root/etc/passwd"
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
