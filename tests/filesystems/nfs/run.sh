@@ -91,7 +91,7 @@ get_kernel
 make_root
 timeout "${FSLOCK_NFS_SECONDS:-1500}" qemu-system-x86_64 -m 1024 -smp 2 -nic none -nographic -no-reboot \
     -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 panic=-1 quiet" </dev/null |
-    tr -d '\r' | tee "$build/nfs.log" | grep --line-buffered -a '^NFS' || true
+    sed -u 's,\r,,' | tee "$build/nfs.log" | grep --line-buffered -a '^NFS' || true
 grep -aq '^NFS ends' "$build/nfs.log" || { printf 'the machine did not reach its end\n'; tail -20 "$build/nfs.log"; exit 1; }
 awk '/^NFS .*: [0-9]+ passed, [0-9]+ failed/ { sub(/^NFS .*: /, ""); p += $1; f += $3; s += $5; n++ }
      /mount failed/ { f++ }
