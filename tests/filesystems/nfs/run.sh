@@ -64,7 +64,7 @@ make_root() {
     local applet n=0 module
     mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,lib/mods,lib64,etc,proc,sys,dev,run,tmp,var/lib/nfs,mnt,root}
     cp "$(command -v busybox)" "$root/bin/busybox"
-    for applet in sh hostname mount umount mkdir sleep insmod touch echo cat sed sync poweroff; do
+    for applet in sh true hostname mount umount mkdir sleep insmod touch echo cat sed sync poweroff; do
         ln -s busybox "$root/bin/$applet"
     done
     add ip unshare nsenter rpcbind rpc.statd exportfs rpc.mountd rpc.nfsd mount.nfs "$build/tests/filesystems/two_caches_tests"
