@@ -41,6 +41,7 @@ struct page {
     std::atomic<std::uint64_t> lost;              ///< a living owner whose record was not there any more
     std::atomic<std::uint64_t> stuck;             ///< waited for a minute in vain
     std::atomic<std::uint64_t> errors;
+    std::atomic<int> last_error;
     std::atomic<std::uint64_t> inherited;  ///< a forked child that took the lock for its own
     std::atomic<std::uint64_t> exits, execs, forks;
 

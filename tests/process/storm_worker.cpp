@@ -4,6 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <random>
@@ -19,6 +20,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto for_ever = 60s;
+
+/// ThreadSanitizer cannot follow the threads of a child that was forked while there were others.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool may_fork = false;
+#else
+constexpr bool may_fork = true;
+#endif
 
 page* shared = nullptr;  // for the handler of a signal
 
@@ -66,14 +74,20 @@ class participant {
         std::error_code ec;
         auto lock = fslock::try_acquire(path, impatient ? std::chrono::milliseconds(chance_() % 6) : for_ever,
                                         any_options(), ec);
-        if (ec) ++page_.errors;
+        note(ec);
         if (!lock) {
             if (!ec && !impatient) ++page_.stuck;
             return;
         }
         work(number, lock);
         lock.release(ec);
-        if (ec) ++page_.errors;
+        note(ec);
+    }
+
+    void note(std::error_code ec) {
+        if (!ec) return;
+        ++page_.errors;
+        page_.last_error = ec.value();
     }
 
     void work(std::size_t number, fslock::lock_guard& lock) {
@@ -85,13 +99,13 @@ class participant {
         if (!mark(marker)) {
             // The last one's marker, if it died; nobody else's, since a marker goes before its owner's name does.
             if (!left_over) ++page_.overlaps_on_disk;
-            (void)::unlink(marker.c_str());
+            (void)unmark(marker);
             (void)mark(marker);
         }
         ++page_.acquired;
         stay_a_while(lock);
         if (!lock.verify()) ++page_.lost;
-        if (::unlink(marker.c_str()) != 0) ++page_.overlaps_on_disk;
+        if (!unmark(marker)) ++page_.overlaps_on_disk;
         auto expected = me;
         if (!page_.inside[number].compare_exchange_strong(expected, 0)) ++page_.overlaps_in_page;
     }
@@ -104,6 +118,13 @@ class participant {
         return fd >= 0;
     }
 
+    static bool unmark(const std::filesystem::path& marker) {
+        int n = -1;
+        do n = ::unlink(marker.c_str());
+        while (n < 0 && errno == EINTR);
+        return n == 0;
+    }
+
     void stay_a_while(fslock::lock_guard& lock) {
         (void)::usleep(one_in(20) ? 20'000 : chance_() % 1500);
         switch (page_.gentle ? 2 + chance_() % 198 : chance_() % 200) {
@@ -111,7 +132,9 @@ class participant {
             case 1: become_a_new_program(); break;
             case 2:
             case 3:
-            case 4: fork_a_child(lock); break;
+            case 4:
+                if (may_fork) fork_a_child(lock);
+                break;
             default: break;
         }
     }

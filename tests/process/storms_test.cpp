@@ -13,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -163,12 +164,12 @@ class storm_of_signals {
 
     void take_stock() {
         const auto& a = *all_;
-        BOOST_TEST(a.overlaps_in_page == 0U, "seed " << seed_);
-        BOOST_TEST(a.overlaps_on_disk == 0U, "seed " << seed_);
-        BOOST_TEST(a.lost == 0U, "seed " << seed_);
-        BOOST_TEST(a.stuck == 0U, "seed " << seed_);
-        BOOST_TEST(a.errors == 0U, "seed " << seed_);
-        BOOST_TEST(a.inherited == 0U, "seed " << seed_);
+        BOOST_TEST(a.overlaps_in_page == 0U, a.overlaps_in_page << " overlaps in page; seed " << seed_);
+        BOOST_TEST(a.overlaps_on_disk == 0U, a.overlaps_on_disk << " overlaps on disk; seed " << seed_);
+        BOOST_TEST(a.lost == 0U, a.lost << " lost; seed " << seed_);
+        BOOST_TEST(a.stuck == 0U, a.stuck << " stuck; seed " << seed_);
+        BOOST_TEST(a.errors == 0U, a.errors << " errors, the last of them " << std::strerror(a.last_error) << "; seed " << seed_);
+        BOOST_TEST(a.inherited == 0U, a.inherited << " inherited; seed " << seed_);
         BOOST_TEST_MESSAGE(a.acquired << " acquisitions, " << kills_ << " kills, " << stops_ << " stops, " << a.exits
                                       << " exits, " << a.execs << " execs, " << a.forks << " forks, "
                                       << a.interrupted << " interruptions");

@@ -64,10 +64,12 @@ make_root() {
     local applet n=0 module
     mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,lib/mods,lib64,etc,proc,sys,dev,run,tmp,var/lib/nfs,mnt,root}
     cp "$(command -v busybox)" "$root/bin/busybox"
-    for applet in sh hostname mount umount mkdir sleep insmod touch echo cat sed sync poweroff; do
+    for applet in sh true hostname mount umount mkdir sleep insmod touch echo cat sed sync poweroff; do
         ln -s busybox "$root/bin/$applet"
     done
     add ip unshare nsenter rpcbind rpc.statd exportfs rpc.mountd rpc.nfsd mount.nfs "$build/tests/filesystems/two_caches_tests"
+    # The tests find their own library relative to where they were built.
+    cp -L "$build"/src/libfslock.so* "$root/lib/" 2>/dev/null || true
     cp /etc/netconfig /etc/services /etc/protocols /etc/rpc "$root/etc/" 2>/dev/null || true
     printf 'root:x:0:0:root:/root:/bin/sh\n_rpc:x:106:65534::/run/rpcbind:/bin/sh\nstatd:x:107:65534::/var/lib/nfs:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$root/etc/passwd"
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
@@ -89,8 +91,8 @@ get_kernel
 make_root
 timeout "${FSLOCK_NFS_SECONDS:-1500}" qemu-system-x86_64 -m 1024 -smp 2 -nic none -nographic -no-reboot \
     -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 panic=-1 quiet" </dev/null |
-    tr -d '\r' | tee "$work/log" | grep --line-buffered -a '^NFS' || true
-grep -aq '^NFS ends' "$work/log" || { printf 'the machine did not reach its end\n'; tail -20 "$work/log"; exit 1; }
+    sed -u 's,\r,,' | tee "$build/nfs.log" | grep --line-buffered -a '^NFS' || true
+grep -aq '^NFS ends' "$build/nfs.log" || { printf 'the machine did not reach its end\n'; tail -20 "$build/nfs.log"; exit 1; }
 awk '/^NFS .*: [0-9]+ passed, [0-9]+ failed/ { sub(/^NFS .*: /, ""); p += $1; f += $3; s += $5; n++ }
      /mount failed/ { f++ }
-     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || n == 0 }' "$work/log"
+     END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || n == 0 }' "$build/nfs.log"
