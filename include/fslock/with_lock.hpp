@@ -118,7 +118,8 @@ auto initiate_with_lock(Initiation initiation, std::filesystem::path path, optio
 /// * Executor: body and handler run on `io`, inside a strand of their own; the handler on its associated executor if it
 ///   has one. Without `io`: on the handler's associated executor.
 /// * Cancellation: while the lock is waited for, as `async_acquire`; then it is passed on to the body, which like any
-///   coroutine heeds terminal cancellation unless it says otherwise.
+///   coroutine heeds terminal cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every
+///   coroutine; if several threads run it, give a strand as `io` and emit there.
 /// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order.
 template <detail::io_source Io, detail::lock_body Body, detail::with_lock_token<Body> Token = detail::default_token>
 auto async_with_lock(Io&& io, std::filesystem::path path, options o, Body body, Token&& token = Token{}) {

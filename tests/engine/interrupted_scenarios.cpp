@@ -314,7 +314,7 @@ const std::vector<scenario>& scenarios() {
         {"a guard released while it is verified", known_directory, release_what_is_verified},
         {"a loss that is waited for", known_directory, wait_for_a_loss},
         {"a loss that is waited for and does not come", known_directory, wait_for_a_loss_that_does_not_come},
-        {"work under a lock", known_directory, work_under_the_lock, 2, false},
+        {"work under a lock", known_directory, work_under_the_lock, 2, false, false, false},
         {"turns at one lock", known_directory, take_turns, 3},
         {"turns at one lock in a new directory", new_directory, take_turns, 3},
         {"several locks, one of them common", known_directory, hold_two, 3},
