@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(random_runs_break_no_promise) {
         BOOST_TEST(run(*seed, steps, won));
         return;
     }
-    const auto first = std::uint64_t{std::random_device{}()} << 16;
+    const auto first = number_from("FSLOCK_FIRST_SEED").value_or(std::uint64_t{std::random_device{}()} << 16);
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::seconds(number_from("FSLOCK_RANDOM_SECONDS").value_or(20));
     auto seed = first;

@@ -65,9 +65,13 @@ core::task<int> takes_turns(actor& a) {
         a.begin_to_own();
         (void)co_await works(a, h);
         a.now = part::ended;
-        const auto released = co_await h.release(c);
-        // Where the release meets a token that blocks, it has to be tried again.
-        if (released == std::errc::device_or_resource_busy) (void)co_await h.release(c);
+        auto released = co_await h.release(c);
+        // Where the release meets a token that blocks, it has to be tried again, for as long as that may block.
+        for (int tries = 0; released == std::errc::device_or_resource_busy && tries < 40; ++tries) {
+            ++a.process.patience;
+            (void)co_await a.process.sleep(a.process.now() + a.nap);
+            released = co_await h.release(c);
+        }
     }
     a.now = part::ended;
     co_return a.won;
