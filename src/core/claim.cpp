@@ -125,6 +125,7 @@ task<std::error_code> settle_claim(os::world& w, const place& where, const std::
     const auto there = co_await look_for_ours(w, where, target, p);
     if (there == found::unclear) co_return system_error(EEXIST);  // look again; `maybe_at` remembers
     p.maybe_at.clear();
+    if (there == found::ours && said) (void)co_await w.touch(p.file);  // it happened, and the answer was lost
     if (there == found::ours) co_return std::error_code();
     co_return said ? said : system_error(EEXIST);
 }

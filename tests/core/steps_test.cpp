@@ -139,6 +139,20 @@ BOOST_AUTO_TEST_CASE(a_shared_record_is_lost_only_after_a_second_look) {
     BOOST_TEST((a.verify() == standing::lost));
 }
 
+BOOST_AUTO_TEST_CASE(a_shared_record_is_fresh_when_it_appears_whatever_the_reply) {
+    for (const auto reply : {sim_reply::truth, sim_reply::exists, sim_reply::io_error}) {
+        small_world k;
+        led_process a(k, {}, os::fs_class::shared);
+        a.contend();
+        BOOST_TEST_REQUIRE(a.comes_to("link /d/x"));
+        k.now_ns += 60 * one_second;  // long in coming
+        a.process.step(reply);
+        a.go_on();
+        BOOST_TEST_REQUIRE(a.owns());
+        BOOST_TEST(k.inodes.at(k.names.at(lock_path)).modified_ns == k.clock_ns());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
     for (const bool blocked : {false, true}) {
         small_world k;
