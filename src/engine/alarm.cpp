@@ -43,7 +43,9 @@ bool alarm::next(std::unique_lock<std::mutex>& lock, std::function<void()>& call
         }
         suspended_ = std::max(suspended, suspended_);
         if (!entries_.empty() && entries_.front().when <= now) break;
-        changed_.wait_until(lock, entries_.empty() ? idle_until : std::min(entries_.front().when, now + longest_wait));
+        // A copy: while this waits the entries may move.
+        const steady until = entries_.empty() ? idle_until : std::min(entries_.front().when, now + longest_wait);
+        changed_.wait_until(lock, until);
     }
     std::pop_heap(entries_.begin(), entries_.end(), later);
     call = std::move(entries_.back().call);
