@@ -30,11 +30,13 @@ using fork_event = asio::execution_context::fork_event;
 
 constexpr auto patience = 60s;
 
-/// Who has to wait for a poll or a heartbeat does not get anything while a test has patience.
+/// Where the kernel tells of changes, who has to wait for a poll or a heartbeat does not get anything while a test has
+/// patience. Elsewhere these are all there is.
 options never_polls() {
+    static const bool told = support::has_byte_locks();
     options o;
-    o.heartbeat_interval = 1h;
-    o.poll_interval = 1min;
+    o.heartbeat_interval = told ? std::chrono::milliseconds(1h) : 25ms;
+    o.poll_interval = told ? std::chrono::milliseconds(1min) : 5ms;
     return o;
 }
 

@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "directory.hpp"
+#include "fslock/acquire.hpp"
 
 namespace support {
 
@@ -33,6 +34,14 @@ inline boost::test_tools::assertion_result local_filesystem(boost::unit_test::te
     boost::test_tools::assertion_result possible(on_local_filesystem());
     possible.message() << "the directory of the tests is on a filesystem that counts as shared";
     return possible;
+}
+
+/// Whether records there carry locks on bytes. Systems without those cannot tell waiters of changes either, and an owner
+/// does not see who waits.
+inline bool has_byte_locks() {
+    const directory d;
+    const auto lock = fslock::acquire(d / "x");
+    return read_file(d / "x").find("\"ofd\"") != std::string::npos;
 }
 
 }  // namespace support
