@@ -112,6 +112,10 @@ class registry : public std::enable_shared_from_this<registry> {
         std::vector<std::shared_ptr<void>> ended;  ///< what must not die under the mutex
         bool resumed = false;                      ///< the machine was suspended
     };
+    struct resolving {
+        std::size_t operations = 0;
+        std::string lane;
+    };
     struct idle_entry {
         path_entry* entry;
         steady since;
@@ -137,6 +141,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void list_sink(const std::shared_ptr<event_sink>& sink);
     void want_settle();
     [[nodiscard]] bool needs_settling() const noexcept;
+    [[nodiscard]] const std::string& lane_to_resolve(const operation& op);
     void resolved(const std::shared_ptr<operation>& op) noexcept;
     /// Gives `op` the turn if it is free, else a place in the queue.
     [[nodiscard]] bool take_or_queue(const std::shared_ptr<operation>& op);
@@ -159,7 +164,7 @@ class registry : public std::enable_shared_from_this<registry> {
                                                        optional_reporter told);
     void claim_at_once(detail::started& out, turn mine, core::place where, options o, std::optional<steady> deadline,
                        optional_reporter told);
-    void resolve(const std::shared_ptr<operation>& op) noexcept;
+    void resolve(const std::shared_ptr<operation>& op, const std::string& lane) noexcept;
     void resolution_failed(const std::shared_ptr<operation>& op, error_code ec) noexcept;
     void admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where,
                const std::string& lane) noexcept;
@@ -193,7 +198,7 @@ class registry : public std::enable_shared_from_this<registry> {
     std::list<std::shared_ptr<operation>> operations_;
     std::vector<std::weak_ptr<event_sink>> sinks_;
     std::size_t prune_sinks_at_ = 64;
-    std::unordered_map<std::string, std::size_t> resolving_;  ///< directories that are looked at, and for how many
+    std::unordered_map<std::string, resolving> resolving_;  ///< directories that are looked at
     std::list<std::shared_ptr<slow_step>> slow_steps_;
     std::unordered_map<const held_lock*, std::vector<std::shared_ptr<lost_wait>>> loss_waits_;
     std::uint32_t spread_ = 0;

@@ -168,6 +168,7 @@ void registry::leave_queue(const std::shared_ptr<operation>& op) noexcept {
 void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_completion done) {
     bool to_run = false;
     bool to_resolve = false;
+    std::string lane;
     {
         const std::lock_guard lock(mutex_);
         if (!shut_) {
@@ -180,21 +181,29 @@ void registry::submit(const std::shared_ptr<operation>& op, detail::acquire_comp
             } else if (op->at == phase::queued) {
                 to_run = take_or_queue(op);
             } else {
-                ++resolving_[std::string(op->where().lock.directory())];
+                lane = lane_to_resolve(*op);
                 schedule_give_up(op);
             }
         }
     }
-    if (to_resolve) resolve(op);
+    if (to_resolve) resolve(op, lane);
     if (to_run) run(op, core::wake::due);
     if (!to_resolve && !to_run) report_queued(op);
 }
 
-/// On the pool: the look may hang. With what else hangs on that filesystem, if it is known on which the directory was
-/// last: then the rest is done in the same job.
-void registry::resolve(const std::shared_ptr<operation>& op) noexcept {
-    const auto before = directories::instance().known(op->where().lock.directory());
-    const auto lane = before ? before->lane() : op->lane();
+/// Where the directory of `op` is looked at: behind those who came before, in their lane, or nobody would be served in
+/// order. The first goes where else things hang on that filesystem, if it is known on which the directory was last.
+const std::string& registry::lane_to_resolve(const operation& op) {
+    auto& r = resolving_[std::string(op.where().lock.directory())];
+    if (r.operations++ == 0) {
+        const auto before = directories::instance().known(op.where().lock.directory());
+        r.lane = before ? before->lane() : op.lane();
+    }
+    return r.lane;
+}
+
+/// On the pool: the look may hang. In the lane of the filesystem the rest is done in the same job.
+void registry::resolve(const std::shared_ptr<operation>& op, const std::string& lane) noexcept {
     auto job = [self = shared_from_this(), op, lane] {
         auto where = directories::instance().look(os::this_world(), op->where().lock.directory());
         if (where) {
@@ -220,7 +229,7 @@ void registry::resolution_failed(const std::shared_ptr<operation>& op, error_cod
 
 void registry::resolved(const std::shared_ptr<operation>& op) noexcept {
     const auto at = resolving_.find(std::string(op->where().lock.directory()));
-    if (at != resolving_.end() && --at->second == 0) resolving_.erase(at);
+    if (at != resolving_.end() && --at->second.operations == 0) resolving_.erase(at);
 }
 
 void registry::admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where,

@@ -289,8 +289,10 @@ awaitable<void> wait_for_a_loss(stage s) { return wait_for_the_loss(s, true); }
 awaitable<void> wait_for_a_loss_that_does_not_come(stage s) { return wait_for_the_loss(s, false); }
 
 awaitable<void> work_under_the_lock(stage s) {
+    // Waits where it runs: a coroutine must not wait in a context that outlives its own.
     auto body = [s](lock_guard& lock) -> awaitable<void> {
-        co_await s.pause(1ms);
+        asio::steady_timer timer(co_await asio::this_coro::executor, 1ms);
+        co_await timer.async_wait(asio::use_awaitable);
         s.expect(lock.verify(), "the work has the lock");
     };
     const auto start = [&](auto handler) {
