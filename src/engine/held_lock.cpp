@@ -4,6 +4,7 @@
 
 #include "../core/contend.hpp"
 #include "../os/posix_world.hpp"
+#include "alarm.hpp"
 #include "fslock/error.hpp"
 #include "pool.hpp"
 #include "registry.hpp"
@@ -176,7 +177,7 @@ error_code held_lock::release() noexcept {
     const auto ec = remove();  // first of all: others wait for it, and stopping the heartbeats may wake a thread
     home_->unhold(*this);
     if (ec && ec != errc::lost && !on_disk_.guarded()) {
-        keep_trying();
+        try_again_after(std::chrono::milliseconds(100));
     } else {
         turn_.pass_on();
     }
@@ -185,20 +186,28 @@ error_code held_lock::release() noexcept {
 
 /// A record without a witness that could not be removed looks alive for as long as this process lives. The turn
 /// stays here meanwhile: we are still the owner.
-void held_lock::keep_trying() noexcept {
-    const auto job = [self = shared_from_this()] {
-        auto pause = std::chrono::milliseconds(100);
-        for (int tries = 0; tries < 10; ++tries, pause *= 2) {
-            std::this_thread::sleep_for(pause);
-            const auto ec = self->remove();
-            if (!ec || ec == errc::lost) break;
+void held_lock::try_again_after(std::chrono::milliseconds pause) noexcept {
+    static constexpr std::chrono::milliseconds longest = std::chrono::minutes(1);
+    const auto again = [self = shared_from_this(), pause] {
+        const auto ec = self->remove();
+        if (!ec || ec == errc::lost || pause > longest) {
+            self->turn_.pass_on();
+        } else {
+            self->try_again_after(2 * pause);
         }
-        self->turn_.pass_on();
+    };
+    // Where no thread is to be had the record stays, and the next in line finds it.
+    const auto on_pool = [self = shared_from_this(), again] {
+        try {
+            pool::instance().submit("release " + self->path(), again);
+        } catch (const system_error&) {
+            self->turn_.pass_on();
+        }
     };
     try {
-        pool::instance().submit("release " + path(), job);
-    } catch (...) {
-        turn_.pass_on();  // no thread to be had
+        alarm::instance().at(os::this_world().now() + pause, on_pool);
+    } catch (const system_error&) {
+        turn_.pass_on();
     }
 }
 

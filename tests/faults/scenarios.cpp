@@ -67,7 +67,7 @@ std::string release(stage& s, faulty_world& w) {
     const bool there = std::filesystem::exists(s.where.path());
     if (!error && there) return "released, but its record is there";
     w.heal();
-    // Without a witness the caller has to try again: see holder::release. For how long: held_lock::keep_trying.
+    // Without a witness the caller has to try again: see holder::release. For how long: held_lock::try_again_after.
     auto pause = 100ms;
     for (int tries = 0; tries < 10 && error && error != fslock::errc::lost && !guarded; ++tries, pause *= 2) {
         (void)w.sleep(w.now() + pause);
