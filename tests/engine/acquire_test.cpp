@@ -15,6 +15,7 @@
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -40,16 +41,6 @@ struct result {
         };
     }
 };
-
-bool run_until(asio::io_context& io, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        io.restart();
-        (void)io.run_one_for(100ms);
-    }
-    return true;
-}
 
 void make_known(const directory& d) { (void)fslock::try_acquire(d / "known", patience); }
 

@@ -144,6 +144,18 @@ fslock::options minutes() {
     return o;
 }
 
+fslock::options never_polls() {
+    auto o = minutes();
+    o.poll_interval = 1min;
+    return o;
+}
+
+fslock::options never_beats() {
+    auto o = minutes();
+    o.heartbeat_interval = 1h;
+    return o;
+}
+
 fslock::options told::listening(fslock::options o) const {
     o.on_event = [notes = notes_](const fslock::event& e) {
         const std::lock_guard lock(notes->mutex);

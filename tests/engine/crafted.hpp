@@ -80,6 +80,9 @@ class crafted_record {
 /// Quick wherever the library decides, and minutes where a test wants to be on one side of a limit: a record
 /// counts as silent after ten minutes, that of another host after thirty.
 [[nodiscard]] fslock::options minutes();
+/// The same with polls, or heartbeats, that come too late for any test: whoever is told, is told by the kernel.
+[[nodiscard]] fslock::options never_polls();
+[[nodiscard]] fslock::options never_beats();
 
 /// Collects events. Options that listen share what is collected, so they may outlive it.
 class told {

@@ -11,6 +11,7 @@
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -23,16 +24,6 @@ using fslock::lock_guard;
 using fslock::options;
 using fslock::proof;
 using std::filesystem::path;
-
-bool run_until(asio::io_context& io, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        io.restart();
-        (void)io.run_one_for(100ms);
-    }
-    return true;
-}
 
 /// A waiter for the lock at `p`, on a context of its own.
 class waiter {

@@ -20,13 +20,6 @@ using fslock::error_code;
 using fslock::lock_guard;
 using std::filesystem::path;
 
-/// Polls come too late for any test.
-fslock::options never_polls() {
-    auto o = minutes();
-    o.poll_interval = 1min;
-    return o;
-}
-
 /// A context that asks for locks, and runs only when it is told to.
 class contender {
  public:

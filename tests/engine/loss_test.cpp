@@ -10,6 +10,7 @@
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -21,22 +22,6 @@ using fslock::lock_guard;
 using fslock::loss;
 using fslock::options;
 using std::filesystem::path;
-
-bool run_until(asio::io_context& io, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + patience / 2;
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-        io.restart();
-        (void)io.run_one_for(10ms);
-    }
-    return condition();
-}
-
-/// Who is told before the next heartbeat is told by the kernel.
-options never_beats() {
-    auto o = minutes();
-    o.heartbeat_interval = 1h;
-    return o;
-}
 
 lock_guard acquire_on(asio::io_context& io, const path& p, const options& o) {
     lock_guard got;

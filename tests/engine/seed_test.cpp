@@ -14,6 +14,7 @@
 #include "asking.hpp"
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -40,16 +41,6 @@ lock_guard acquire_on(asio::io_context& io, const std::filesystem::path& p, cons
     io.run_for(patience);
     io.restart();
     return got;
-}
-
-bool run_until(asio::io_context& io, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        io.restart();
-        (void)io.run_one_for(100ms);
-    }
-    return true;
 }
 
 bool beaten_since(const std::filesystem::path& p, const std::string& was) {

@@ -13,6 +13,7 @@
 #include "fslock/fslock.hpp"
 #include "support/child.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -23,14 +24,6 @@ using fslock::event_kind;
 using fslock::lock_guard;
 using fslock::options;
 using std::filesystem::path;
-
-/// Nobody who has to wait for a poll gets anything within the patience of a test: whoever is woken, is woken by the
-/// kernel.
-options never_polls() {
-    auto o = minutes();
-    o.poll_interval = 1min;
-    return o;
-}
 
 /// Somebody who waits for the lock at `p`, and how often its context had something to do.
 class waiter {
@@ -48,11 +41,7 @@ class waiter {
         }
     }
     bool run_until_done() { return run_until([&] { return done; }); }
-    bool run_until(const std::function<bool()>& condition) {
-        const auto end = std::chrono::steady_clock::now() + patience / 2;
-        while (!condition() && std::chrono::steady_clock::now() < end) (void)io_.run_one_for(10ms);
-        return condition();
-    }
+    bool run_until(const std::function<bool()>& condition) { return support::run_until(io_, condition); }
     /// How many handlers run within some time, none of them ours.
     std::size_t handlers_within(milliseconds time) { return io_.run_for(time); }
 

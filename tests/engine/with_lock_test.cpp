@@ -10,6 +10,7 @@
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -20,13 +21,6 @@ using fslock::error_code;
 using fslock::lock_guard;
 using fslock::options;
 using std::filesystem::path;
-
-/// Who is told before the next heartbeat is told by the kernel.
-options never_beats() {
-    auto o = minutes();
-    o.heartbeat_interval = 1h;
-    return o;
-}
 
 /// Never ends by itself; says that it was cancelled.
 asio::awaitable<void> sleep_for_ever(bool& cancelled) {
@@ -59,15 +53,6 @@ auto into(result& r) {
         r.done = true;
         r.error = e;
     };
-}
-
-bool run_until(asio::io_context& io, const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + patience / 2;
-    while (!condition() && std::chrono::steady_clock::now() < end) {
-        io.restart();
-        (void)io.run_one_for(10ms);
-    }
-    return condition();
 }
 
 }  // namespace

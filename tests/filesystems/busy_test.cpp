@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(beats_on_a_mount_do_not_wait_for_a_busy_loop, *ut::precondi
             seen = beats.count();
         } while (seen < wanted && std::chrono::steady_clock::now() < end);
     });
-    BOOST_TEST(runs_until(io, [&] { return seen >= 0; }));
+    BOOST_TEST(run_until(io, [&] { return seen >= 0; }));
     BOOST_TEST(seen >= wanted);
     r.lock.release();
     BOOST_TEST(m.names().empty());
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_waiter_on_a_mount_does_not_wait_for_a_busy_loop,
     request waiter;
     asio::io_context io;
     fslock::async_acquire(io, m / "x", t.listening(minutes()), waiter.handler());
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return t.has(fslock::event_kind::waiting); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return t.has(fslock::event_kind::waiting); }));
     bool over = false;
     bool got = false;
     asio::post(io, [&] {
@@ -73,9 +73,9 @@ BOOST_AUTO_TEST_CASE(a_waiter_on_a_mount_does_not_wait_for_a_busy_loop,
         BOOST_TEST(!waiter.done());
         over = true;
     });
-    BOOST_TEST(runs_until(io, [&] { return over; }));
+    BOOST_TEST(run_until(io, [&] { return over; }));
     BOOST_TEST(got);
-    BOOST_TEST(runs_until(io, [&] { return waiter.done(); }));
+    BOOST_TEST(run_until(io, [&] { return waiter.done(); }));
     BOOST_TEST(waiter.lock.verify());
     waiter.lock.release();
     BOOST_TEST(m.names().empty());

@@ -34,10 +34,10 @@ BOOST_AUTO_TEST_CASE(a_guard_goes_on_a_hung_mount_without_blocking, *ut::precond
         answered = true;
     });
     pulse beats(healthy / "held");
-    BOOST_TEST(runs_until(io, [&] { return m.hangs() && beats.count() >= 5; }));
+    BOOST_TEST(run_until(io, [&] { return m.hangs() && beats.count() >= 5; }));
     BOOST_TEST(!answered);
     m.go_on();
-    BOOST_TEST(runs_until(io, [&] { return answered; }));
+    BOOST_TEST(run_until(io, [&] { return answered; }));
     BOOST_TEST(eventually([&] { return m.names().empty(); }));
 }
 
@@ -48,15 +48,15 @@ BOOST_AUTO_TEST_CASE(a_beat_that_hangs_is_reported_while_it_hangs, *ut::precondi
     asio::io_context io;
     hold(io, m / "x", t.listening(minutes()), r);
     m.stall({call::open, call::write});
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return m.hangs(); }));
-    BOOST_TEST(runs_until(
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return m.hangs(); }));
+    BOOST_TEST(run_until(
         io, [&] { return t.has(event_kind::at_risk); }, promptly));
     BOOST_TEST(m.hangs());
     m.go_on();
     pulse beats(m.behind("x"));
-    BOOST_TEST(runs_until(io, [&] { return beats.count() >= 3; }));
+    BOOST_TEST(run_until(io, [&] { return beats.count() >= 3; }));
     // Whoever was alarmed is told when it is over.
-    BOOST_TEST(runs_until(
+    BOOST_TEST(run_until(
         io, [&] { return t.has(event_kind::beat_recovered); }, promptly));
     BOOST_TEST(!t.has(event_kind::lost));
     BOOST_TEST(r.lock.verify());
@@ -73,12 +73,12 @@ BOOST_AUTO_TEST_CASE(a_mount_that_comes_back_is_not_flooded_with_beats, *ut::pre
     const auto run_for = [&](int intervals) {
         const auto began = std::chrono::steady_clock::now();
         const auto past = [&] { return (std::chrono::steady_clock::now() - began) / o.heartbeat_interval; };
-        BOOST_TEST(runs_until(io, [&] { return past() >= intervals; }));
+        BOOST_TEST(run_until(io, [&] { return past() >= intervals; }));
         return past();
     };
     hold(io, m / "x", o, r);
     m.stall({call::open, call::write});
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return m.hangs(); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return m.hangs(); }));
     (void)run_for(100);
     const auto before = m.count(call::write);
     m.go_on();
@@ -99,12 +99,12 @@ BOOST_AUTO_TEST_CASE(a_mount_that_dies_ends_what_hangs_there, *ut::precondition(
     m.stall_everything();
     hang_at(io, m, m / "x", hung);
     m.die();
-    BOOST_TEST(runs_until(io, [&] { return hung.done(); }));
+    BOOST_TEST(run_until(io, [&] { return hung.done(); }));
     BOOST_TEST(static_cast<bool>(hung.error));
     BOOST_TEST(!hung.lock);
-    BOOST_TEST(runs_until(io, [&] { return t.has(event_kind::lost) || t.has(event_kind::at_risk); }));
+    BOOST_TEST(run_until(io, [&] { return t.has(event_kind::lost) || t.has(event_kind::at_risk); }));
     pulse beats(healthy / "held");
-    BOOST_TEST(runs_until(io, [&] { return beats.count() >= 3; }));
+    BOOST_TEST(run_until(io, [&] { return beats.count() >= 3; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "engine/crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "stalling_mount.hpp"
 #include "support/directory.hpp"
+#include "support/run_until.hpp"
 
 namespace support {
 
@@ -30,18 +30,6 @@ inline constexpr auto promptly = 20s;
     o.foreign_confirm = 100ms;
     o.poll_interval = 10ms;
     return o;
-}
-
-/// Runs `io` until `condition` holds, while we have patience.
-[[nodiscard]] inline bool runs_until(fslock::asio::io_context& io, const std::function<bool()>& condition,
-                                     std::chrono::seconds limit = patience) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) return false;
-        if (io.stopped()) io.restart();
-        if (io.run_one_for(5ms) == 0) std::this_thread::sleep_for(1ms);
-    }
-    return true;
 }
 
 /// One acquisition, and what came of it. Must outlive the context that it is made on.
@@ -71,7 +59,7 @@ struct request {
 inline void hold(fslock::asio::io_context& io, const std::filesystem::path& path, const fslock::options& o,
                  request& into) {
     fslock::async_acquire(io, path, o, into.handler());
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return into.done(); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return into.done(); }));
     BOOST_TEST_REQUIRE(static_cast<bool>(into.lock));
 }
 
@@ -79,7 +67,7 @@ inline void hold(fslock::asio::io_context& io, const std::filesystem::path& path
 inline void hang_at(fslock::asio::io_context& io, const stalling_mount& m, const std::filesystem::path& path,
                     request& r) {
     fslock::async_acquire(io, path, minutes(), r.handler());
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return m.hangs(); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return m.hangs(); }));
 }
 
 /// Counts the heartbeats that can be seen in a record.

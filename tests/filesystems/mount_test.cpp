@@ -71,14 +71,14 @@ BOOST_AUTO_TEST_CASE(a_lock_on_a_mount_goes_from_one_owner_to_the_next, *ut::pre
         auto first = fslock::acquire(m / "x", minutes());  // lives on another context
         fslock::async_acquire(io, m / "x", t.listening(minutes()), next.handler());
         fslock::async_acquire(io, m / "x", minutes(), queued.handler());
-        BOOST_TEST(runs_until(io, [&] { return t.has(fslock::event_kind::waiting); }));
+        BOOST_TEST(run_until(io, [&] { return t.has(fslock::event_kind::waiting); }));
         BOOST_TEST(!next.done());
         first.release();
-        BOOST_TEST(runs_until(io, [&] { return next.done(); }));
+        BOOST_TEST(run_until(io, [&] { return next.done(); }));
         BOOST_TEST(!queued.done());
         BOOST_TEST(next.lock.verify());
         next.lock.release();
-        BOOST_TEST(runs_until(io, [&] { return queued.done(); }));
+        BOOST_TEST(run_until(io, [&] { return queued.done(); }));
         BOOST_TEST(queued.lock.verify());
         queued.lock.release();
         BOOST_TEST(m.names().empty());

@@ -36,18 +36,18 @@ void stall_at(stalling_mount& m, hung_step which) {
 void goes_on(asio::io_context& io, const std::filesystem::path& held, request& holder,
              const std::filesystem::path& other_directory) {
     pulse beats(held);
-    BOOST_TEST(runs_until(io, [&] { return beats.count() >= 5; }));
+    BOOST_TEST(run_until(io, [&] { return beats.count() >= 5; }));
     request queued;
     fslock::async_acquire(io, held, minutes(), queued.handler());
     for (const auto& path : {held.parent_path() / "another", other_directory / "x"}) {
         request r;
         fslock::async_acquire(io, path, minutes(), r.handler());
-        BOOST_TEST_REQUIRE(runs_until(io, [&] { return r.done(); }));
+        BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done(); }));
         BOOST_TEST(static_cast<bool>(r.lock));
     }
     BOOST_TEST(!queued.done());
     holder.lock = lock_guard();
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return queued.done(); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return queued.done(); }));
     holder.lock = std::move(queued.lock);
 }
 
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_hung_mount_leaves_the_locks_of_its_loop_alone, *ut::preco
         BOOST_TEST(m.hangs());
         BOOST_TEST(!hung.done());
         m.go_on();
-        BOOST_TEST(runs_until(io, [&] { return hung.done(); }));
+        BOOST_TEST(run_until(io, [&] { return hung.done(); }));
         BOOST_TEST(static_cast<bool>(hung.lock));
     }
 }
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_timeout_is_kept_on_a_hung_mount, *ut::precondition(fuse_m
         fslock::async_try_acquire_once(io, m / "y", minutes(), once.handler());
         fslock::async_acquire(io, m / "z", minutes(), late.handler());
         for (auto* const r : {&hung, &same, &once}) {
-            BOOST_TEST(runs_until(
+            BOOST_TEST(run_until(
                 io, [&] { return r->done(); }, promptly));
             BOOST_TEST(!r->error);
             BOOST_TEST(!r->lock);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_timeout_is_kept_on_a_hung_mount, *ut::precondition(fuse_m
         BOOST_TEST(m.hangs());
         BOOST_TEST(!late.done());
         m.go_on();
-        BOOST_TEST(runs_until(io, [&] { return late.done(); }));
+        BOOST_TEST(run_until(io, [&] { return late.done(); }));
         late.lock = lock_guard();
         nothing_stays(m, "x");
         BOOST_TEST(hung.calls + same.calls + once.calls == 3);
@@ -145,9 +145,9 @@ BOOST_AUTO_TEST_CASE(a_waiter_whose_look_hangs_keeps_its_timeout, *ut::precondit
     asio::io_context io;
     auto held = fslock::acquire(m / "x", minutes());  // lives on another context
     fslock::async_try_acquire(io, m / "x", 500ms, t.listening(minutes()), waiter.handler());
-    BOOST_TEST(runs_until(io, [&] { return t.has(event_kind::waiting) || waiter.done(); }));
+    BOOST_TEST(run_until(io, [&] { return t.has(event_kind::waiting) || waiter.done(); }));
     m.stall_everything();
-    BOOST_TEST(runs_until(
+    BOOST_TEST(run_until(
         io, [&] { return waiter.done(); }, promptly));
     BOOST_TEST(!waiter.error);
     BOOST_TEST(!waiter.lock);
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(a_cancellation_is_heard_on_a_hung_mount, *ut::precondition(
         fslock::async_acquire(io, m / "x", minutes(), late.handler());
         for (auto* const r : {&hung, &same}) {
             r->cancel();
-            BOOST_TEST(runs_until(
+            BOOST_TEST(run_until(
                 io, [&] { return r->done(); }, promptly));
             BOOST_TEST(r->error == asio::error::operation_aborted);
             BOOST_TEST(!r->lock);
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_cancellation_is_heard_on_a_hung_mount, *ut::precondition(
         BOOST_TEST(m.hangs());
         BOOST_TEST(!late.done());
         m.go_on();
-        BOOST_TEST(runs_until(io, [&] { return late.done(); }));
+        BOOST_TEST(run_until(io, [&] { return late.done(); }));
         BOOST_TEST(static_cast<bool>(late.lock), "the next in line, of the same loop, gets it");
         late.lock = lock_guard();
         nothing_stays(m, "x");
@@ -191,11 +191,11 @@ bool lose_interest(const stalling_mount& m, const std::string& name, end_of_inte
     request r;
     asio::io_context io;
     fslock::async_acquire(io, m / name, minutes(), r.handler());
-    BOOST_TEST_REQUIRE(runs_until(io, [&] { return r.done() || m.hangs(); }));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done() || m.hangs(); }));
     if (r.done()) return false;
     if (how == end_of_interest::cancelled) {
         r.cancel();
-        BOOST_TEST(runs_until(
+        BOOST_TEST(run_until(
             io, [&] { return r.done(); }, promptly));
         BOOST_TEST(r.error == asio::error::operation_aborted);
     }

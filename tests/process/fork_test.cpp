@@ -17,6 +17,7 @@
 #include "support/child.hpp"
 #include "support/directory.hpp"
 #include "support/filesystem.hpp"
+#include "support/run_until.hpp"
 
 namespace {
 
@@ -26,6 +27,7 @@ using fslock::error_code;
 using fslock::lock_guard;
 using fslock::options;
 using support::child;
+using support::run_until;
 using fork_event = asio::execution_context::fork_event;
 
 constexpr auto patience = 60s;
@@ -38,15 +40,6 @@ options never_polls() {
     o.heartbeat_interval = told ? std::chrono::milliseconds(1h) : 25ms;
     o.poll_interval = told ? std::chrono::milliseconds(1min) : 5ms;
     return o;
-}
-
-bool run_until(asio::io_context& io, const bool& done) {
-    const auto end = std::chrono::steady_clock::now() + patience / 2;
-    while (!done && std::chrono::steady_clock::now() < end) {
-        io.restart();
-        (void)io.run_one_for(10ms);
-    }
-    return done;
 }
 
 /// Waits for the lock at `path` on `io`.
@@ -84,7 +77,7 @@ std::string use_inherited(asio::io_context& io, waiter& inherited, lock_guard& h
     if (!std::filesystem::exists(directory / "held")) return "the parent's lock was released";
     waiter own;
     own.wait(io, directory / "own");
-    if (!run_until(io, own.done)) return "no lock on the inherited context";
+    if (!run_until(io, [&] { return own.done; })) return "no lock on the inherited context";
     if (inherited.done) return "a handler of the parent's was called";
     if (!own.lock.verify()) return "its own lock does not verify";
     waiter behind;
@@ -144,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_context_that_is_told_of_a_fork_goes_on_in_parent_and_chil
     asio::io_context io;
     waiter held;
     held.wait(io, d / "held");
-    BOOST_TEST_REQUIRE(run_until(io, held.done));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return held.done; }));
     bool lost = false;
     held.lock.async_wait_lost([&](error_code ec) { lost = !ec; });
     waiter w;
@@ -160,10 +153,10 @@ BOOST_AUTO_TEST_CASE(a_context_that_is_told_of_a_fork_goes_on_in_parent_and_chil
     io.notify_fork(fork_event::fork_parent);
     BOOST_TEST(ended_well(pid));
     owner.release();
-    BOOST_TEST(run_until(io, w.done));  // woken after the fork as before
+    BOOST_TEST(run_until(io, [&] { return w.done; }));  // woken after the fork as before
     BOOST_TEST(held.lock.verify());
     std::filesystem::remove(d / "held");
-    BOOST_TEST(run_until(io, lost));
+    BOOST_TEST(run_until(io, [&] { return lost; }));
 }
 
 BOOST_AUTO_TEST_CASE(a_child_of_a_context_that_was_not_told_harms_nobody,
@@ -184,7 +177,7 @@ BOOST_AUTO_TEST_CASE(a_child_of_a_context_that_was_not_told_harms_nobody,
     }
     BOOST_TEST(ended_well(pid));
     owner.release();
-    BOOST_TEST(run_until(io, w.done));
+    BOOST_TEST(run_until(io, [&] { return w.done; }));
 }
 
 /// A thread of the parent may be anywhere in the library at the moment of a fork; it is not there in the child.
@@ -232,7 +225,7 @@ BOOST_AUTO_TEST_CASE(no_descriptor_reaches_another_program,
     asio::io_context io;
     waiter held;
     held.wait(io, d / "held");
-    BOOST_TEST_REQUIRE(run_until(io, held.done));
+    BOOST_TEST_REQUIRE(run_until(io, [&] { return held.done; }));
     held.lock.async_wait_lost([](error_code) {});
     waiter w;
     w.wait(io, d / "x");
@@ -255,9 +248,9 @@ BOOST_AUTO_TEST_CASE(no_descriptor_reaches_another_program,
     stop = true;
     busy.join();
     owner.release();
-    BOOST_TEST(run_until(io, w.done));
+    BOOST_TEST(run_until(io, [&] { return w.done; }));
     unguarded.release();
-    BOOST_TEST(run_until(io, v.done));
+    BOOST_TEST(run_until(io, [&] { return v.done; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
