@@ -72,7 +72,8 @@ void measure(const bench::setting& here, bench::table& results) {
     std::vector<double> to_owner;
     std::vector<double> to_witness;
     auto owner = start(ours, here / "lock", contend);
-    for (int kills = 0; kills < here.count(300, 50); ++kills) {
+    bench::wait_until("the first owns", [&] { return ours.owner == owner->pid(); });
+    for (int kills = 0; kills < here.count(300, 100); ++kills) {
         auto next = start(ours, here / "lock", contend);
         to_owner.push_back(kill_to_next(ours, *owner, *next));
         owner = std::move(next);
