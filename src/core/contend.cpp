@@ -177,18 +177,24 @@ task<bool> settle_down(contender& c, finding& f) {
 /// False also when there is something to report. Not a look: much cheaper, for those who wait for many locks.
 task<bool> nothing_was_missed(contender& c, const wait_state& s, const finding& f) {
     const auto& was = f.evidence;
-    const auto now = co_await c.world.facts_at(c.where.path());
+    os::file opened;
+    const os::file* file = &f.file;
+    std::optional<os::file_facts> now;
+    if (f.file) {
+        if (const auto facts = co_await c.world.facts_at(c.where.path())) now = *facts;
+    } else {
+        auto there = co_await c.world.open(c.where.path(), os::access::read, c.where.kind());
+        if (!there) co_return false;
+        opened = std::move(*there);
+        file = &opened;
+        if (const auto facts = co_await c.world.facts(opened)) now = *facts;
+    }
     if (!now || !now->same_inode(was.file)) co_return false;
     const auto wall_ns = c.world.wall_ns();
     if (!s.said_stale && std::chrono::nanoseconds(wall_ns - now->modified_ns) > c.opts.stale_after) co_return false;
     if (!s.said_held_long && milliseconds(wall_ns / 1'000'000 - was.rec.created_at_ms) > c.opts.warn_after)
         co_return false;
-    if (f.file) co_return co_await c.world.probe(f.file, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;
-    const auto opened = co_await c.world.open(c.where.path(), os::access::read, c.where.kind());
-    if (!opened) co_return false;
-    const auto facts = co_await c.world.facts(*opened);
-    if (!facts || !facts->same_inode(was.file)) co_return false;
-    co_return co_await c.world.probe(*opened, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;
+    co_return co_await c.world.probe(*file, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;
 }
 
 /// For an owner who lives, or may live: until something happens to the record, or the next poll.
