@@ -13,7 +13,7 @@
 #include <numeric>
 
 #include "fslock/fslock.hpp"
-#include "measure.hpp"
+#include "process.hpp"
 
 namespace {
 
