@@ -107,14 +107,15 @@ inline void expect_no_failed_child() {
     return static_cast<double>(m.uordblks + m.hblkhd);
 }
 
-/// Bytes of memory that `process` has and that are no file's.
+/// Bytes of memory that `process` has and that are no file's. Counted page by page: the sums that are kept anyway are
+/// off by hundreds of KiB.
 [[nodiscard]] inline double anonymous_bytes(pid_t process) {
-    std::ifstream statm("/proc/" + std::to_string(process) + "/statm");
-    double all = 0;
-    double resident = 0;
-    double of_files = 0;
-    statm >> all >> resident >> of_files;
-    return (resident - of_files) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    std::ifstream rollup("/proc/" + std::to_string(process) + "/smaps_rollup");
+    for (std::string word; rollup >> word;) {
+        double kib = 0;
+        if (word == "Anonymous:" && rollup >> kib) return kib * 1024;
+    }
+    fail("the memory of process " + std::to_string(process));
 }
 
 [[nodiscard]] inline double cpu_us(pid_t process) {

@@ -28,21 +28,19 @@ struct calls {
 class call_counter {
  public:
     explicit call_counter(pid_t child) {
-        for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(child) + "/task"))
-            seize(std::stoi(task.path().filename()));
-        // Seizing interrupts what a thread waits in: it has to call that anew.
-        (void)count_for(std::chrono::milliseconds(200));
+        try {
+            for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(child) + "/task"))
+                seize(std::stoi(task.path().filename()));
+            // Seizing interrupts what a thread waits in: it has to call that anew.
+            (void)count_for(std::chrono::milliseconds(200));
+        } catch (...) {
+            detach();
+            throw;
+        }
     }
     call_counter(const call_counter&) = delete;
     call_counter& operator=(const call_counter&) = delete;
-    ~call_counter() {
-        for (const pid_t thread : threads_) {
-            (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
-            int status = 0;
-            if (::waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
-                (void)::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
-        }
-    }
+    ~call_counter() { detach(); }
 
     /// Lets the child run, and counts the calls that it starts meanwhile.
     [[nodiscard]] calls count_for(std::chrono::milliseconds time) {
@@ -54,9 +52,23 @@ class call_counter {
     }
 
  private:
+    void detach() {
+        for (const pid_t thread : threads_) {
+            (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+            int status = 0;
+            if (::waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
+                (void)::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
+        }
+    }
+
     void seize(pid_t thread) {
         constexpr long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
-        if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) fail("ptrace");
+        if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
+            // A thread that one of the others has just started is ours already, and says so by its first stop.
+            const bool known = !threads_.empty() && (errno == EPERM || errno == ESRCH);
+            if (!known) fail("ptrace");
+            return;
+        }
         (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
         threads_.insert(thread);
     }
