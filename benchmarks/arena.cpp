@@ -22,7 +22,7 @@ double histogram::percentile_us(double share) const noexcept {
     double seen = 0;
     for (std::size_t i = 0; i < slots; ++i) {
         seen += counts_[i];
-        if (seen != 0 && seen >= rank) return middle_us(i);
+        if (seen != 0 && seen >= rank) return std::min(middle_us(i), most_us());
     }
     return std::numeric_limits<double>::quiet_NaN();
 }
@@ -158,17 +158,23 @@ outcome match::run(std::chrono::milliseconds time, const std::function<void()>& 
 
 double match::count_calls(std::chrono::milliseconds time) {
     begin(time + 2s);
+    const auto all_acquired = [this] { return acquired(0, w_.processes * w_.coroutines); };
+    std::vector<pid_t> watched;
+    for (int i = 0; i < w_.processes; ++i) {
+        watched.push_back(all_[static_cast<std::size_t>(i)]->pid());
+        if (const pid_t helper = a_.processes[static_cast<std::size_t>(i)].helper; helper != 0) watched.push_back(helper);
+    }
     double calls = 0;
-    double before = 0;
+    double acquisitions = 0;
     {
-        call_counter counter(all_.front()->pid());
-        before = acquired(0, w_.coroutines);
+        call_counter counter(watched);
+        acquisitions = all_acquired();
         calls = static_cast<double>(counter.count_for(time).all);
-        before = acquired(0, w_.coroutines) - before;
+        acquisitions = all_acquired() - acquisitions;
     }
     a_.until_ns = now_ns();
     await_end();
-    return before == 0 ? std::numeric_limits<double>::quiet_NaN() : calls / before;
+    return acquisitions == 0 ? std::numeric_limits<double>::quiet_NaN() : calls / acquisitions;
 }
 
 /// Some peers sleep for long: who does not end by himself is ended.

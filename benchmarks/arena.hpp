@@ -134,8 +134,7 @@ class match {
 
     /// Lets them contend for `time` and kills owners meanwhile. `tick` is called about every 100 ms.
     [[nodiscard]] outcome run(std::chrono::milliseconds time, const std::function<void()>& tick);
-    /// Lets them contend, and counts the system calls of the first process per acquisition. Not a number where it
-    /// acquired nothing.
+    /// Lets them contend, and counts the system calls of all of them per acquisition. Not a number where there was none.
     [[nodiscard]] double count_calls(std::chrono::milliseconds time);
 
  private:

@@ -126,7 +126,7 @@ void measure_calls(const bench::setting& here, bench::table& results) {
     };
     const auto count = [&](const bench::child& c) {
         bench::sleep_for(300ms);
-        bench::call_counter counter(c.pid());
+        bench::call_counter counter({c.pid()});
         return counter.count_for(window);
     };
 
