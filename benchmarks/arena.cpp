@@ -90,7 +90,11 @@ match::match(arena& a, const workload& w, const peer& who, const std::filesystem
 }
 
 void match::start(int process) {
-    const auto life = ++a_.processes[static_cast<std::size_t>(process)].life;
+    auto& p = a_.processes[static_cast<std::size_t>(process)];
+    p.helper = 0;
+    p.cpu_before_us = 0;
+    p.bytes_before = 0;
+    const auto life = ++p.life;
     all_[static_cast<std::size_t>(process)] = std::make_unique<child>(
         [this, process, life] { contend(a_, w_, who_, paths_, {process, life, process * w_.coroutines}); });
 }

@@ -246,8 +246,11 @@ void save(bench::json& j, const bench::workload& w, const std::vector<entry>& en
 }
 
 /// For each peer a block: its name, then microseconds and the share of waits that were not longer.
-void save_waits(const std::filesystem::path& file, const std::vector<entry>& entries) {
-    std::ofstream out(file);
+void save_waits(const bench::workload& w, const std::vector<entry>& entries, const std::filesystem::path& tables) {
+    if (tables.empty()) return;
+    auto name = "waits-" + w.name + ".tsv";
+    std::replace(name.begin(), name.end(), ' ', '-');
+    std::ofstream out(tables / name);
     for (const auto& e : entries) {
         double all = 0;
         for (const auto& [us, n] : e.waits) all += static_cast<double>(n);
@@ -288,7 +291,7 @@ void measure(const bench::setting& here, bench::table& results) {
         print(entries);
         judge(results, w, entries);
         save(j, w, entries);
-        if (!here.tables.empty()) save_waits(here.tables / ("waits, " + w.name + ".tsv"), entries);
+        save_waits(w, entries, here.tables);
     }
     j.close().close().save(here.json);
 }
