@@ -245,7 +245,7 @@ void save(bench::json& j, const bench::workload& w, const std::vector<entry>& en
     j.close().close();
 }
 
-/// For each peer a block: its name, then microseconds and the share of waits that were not longer.
+/// For each peer a block: its name and Jain's index, then microseconds and the share of waits that were not longer.
 void save_waits(const bench::workload& w, const std::vector<entry>& entries, const std::filesystem::path& tables) {
     if (tables.empty()) return;
     auto name = "waits-" + w.name + ".tsv";
@@ -255,7 +255,7 @@ void save_waits(const bench::workload& w, const std::vector<entry>& entries, con
         double all = 0;
         for (const auto& [us, n] : e.waits) all += static_cast<double>(n);
         if (all == 0) continue;
-        out << '"' << e.who.name << "\"\n";
+        out << '"' << e.who.name << bench::text(", %.2f\"\n", bench::median(e.samples[bench::jain]));
         double seen = 0;
         for (const auto& [us, n] : e.waits) out << us << '\t' << (seen += static_cast<double>(n)) / all << '\n';
         out << "\n\n";

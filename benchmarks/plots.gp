@@ -2,7 +2,7 @@
 #   gnuplot -e "tables='DIR'; out='DIR'" plots.gp
 # No background, grey text and colours of one brightness: readable on light and on dark pages.
 grey = '#7d8590'
-set terminal svg size 860,480 dynamic enhanced font 'sans-serif,13'
+set terminal svg size 860,480 dynamic noenhanced font 'sans-serif,13'
 set border 3 lc rgb grey
 set xtics nomirror textcolor rgb grey
 set ytics nomirror textcolor rgb grey
@@ -33,11 +33,11 @@ if (there_is(file)) {
     set output out.'/waits.svg'
     set title '8 processes contend, each holds for 1 ms: wait'
     set xlabel 'share of the acquisitions that waited no longer'
-    set xtics ('0 %%' 1, '50 %%' 2, '90 %%' 10, '99 %%' 100, '99.9 %%' 1000)
+    set xtics ('0 %' 1, '50 %' 2, '90 %' 10, '99 %' 100, '99.9 %' 1000)
     eval('set ytics '.times)
     set xrange [1:2000]
     set yrange [0.3:*]
-    set key outside right top Left reverse
+    set key outside right top Left reverse title "peer, Jain's index"
     stats file using 1 nooutput
     plot for [i = 0:STATS_blocks - 1] file index i using ($2 < 1 ? 1 / (1 - $2) : NaN):1 with lines lt i + 1 \
         title columnheader(1)
@@ -48,10 +48,10 @@ if (there_is(file)) {
 # ---- what grows -------------------------------------------------------------------------------------------------
 file(key) = tables.'/growth-'.key.'.tsv'
 if (there_is(file('held'))) {
-    set terminal svg size 860,640 dynamic enhanced font 'sans-serif,12'
+    set terminal svg size 860,640 dynamic noenhanced font 'sans-serif,12'
     set output out.'/growth.svg'
     set multiplot layout 2,2
-    set xtics autofreq format '10^{%T}'
+    set xtics autofreq
     set xtics (1, 10, 100, '1,000' 1000, '10,000' 10000, '100,000' 100000)
     eval('set ytics '.times)
     set yrange [*:*]

@@ -104,9 +104,9 @@ void count_allocations(bench::table& results, const path& at) {
 
 void measure(const bench::setting& here, bench::table& results) {
     const path at = here / "lock";
-    compete(results, relaxed_ones(), at, here.count(400, 120), 100, true);
+    compete(results, relaxed_ones(), at, here.count(1200, 400), 30, true);
     count_allocations(results, at);
-    compete(results, durable_ones(), at, here.count(60, 20), 10, !in_memory(at));
+    compete(results, durable_ones(), at, here.count(300, 100), 2, !in_memory(at));
 }
 
 }  // namespace
