@@ -42,8 +42,8 @@ bool arena::enters(const seat& s, std::size_t k) {
     const auto asked = of(s).asked_ns.exchange(0);
     const auto orphaned = l.orphaned_ns.exchange(0);
     if (before != 0) {
-        // Only who was killed leaves a mark behind. The word is written before the signal is sent: a new owner may be
-        // faster than the report of the death.
+        // Only who was killed leaves a mark behind. The word is written before the signal is sent: a new owner
+        // may be faster than the report of the death.
         const auto& dead = processes[static_cast<std::size_t>(seat::process_of(before))];
         if (dead.doomed < seat::life_of(before)) ++overlaps;
     }
@@ -95,8 +95,9 @@ void match::start(int process) {
     p.cpu_before_us = 0;
     p.bytes_before = 0;
     const auto life = ++p.life;
-    all_[static_cast<std::size_t>(process)] = std::make_unique<child>(
-        [this, process, life] { contend(a_, w_, who_, paths_, {process, life, process * w_.coroutines}); });
+    all_[static_cast<std::size_t>(process)] = std::make_unique<child>([this, process, life] {
+        contend(a_, w_, who_, paths_, {process, life, process * w_.coroutines});
+    });
 }
 
 void match::begin(std::chrono::milliseconds time) {
@@ -166,7 +167,8 @@ double match::count_calls(std::chrono::milliseconds time) {
     std::vector<pid_t> watched;
     for (int i = 0; i < w_.processes; ++i) {
         watched.push_back(all_[static_cast<std::size_t>(i)]->pid());
-        if (const pid_t helper = a_.processes[static_cast<std::size_t>(i)].helper; helper != 0) watched.push_back(helper);
+        if (const pid_t helper = a_.processes[static_cast<std::size_t>(i)].helper; helper != 0)
+            watched.push_back(helper);
     }
     double calls = 0;
     double acquisitions = 0;
@@ -197,7 +199,8 @@ void match::await_end() {
 
 double match::acquired(int first, int count) const {
     double sum = 0;
-    for (int i = first; i < first + count; ++i) sum += static_cast<double>(a_.contenders[static_cast<std::size_t>(i)].acquired);
+    for (int i = first; i < first + count; ++i)
+        sum += static_cast<double>(a_.contenders[static_cast<std::size_t>(i)].acquired);
     return sum;
 }
 

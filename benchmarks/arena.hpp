@@ -1,5 +1,5 @@
-// Where processes contend for locks: what they tell each other in shared memory, whether they ever overlap, and how
-// long everything takes.
+// Where processes contend for locks: what they tell each other in shared memory, whether they ever overlap, and
+// how long everything takes.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ class histogram {
     }
 
  private:
-    static constexpr int steps = 32;  ///< of each doubling
+    static constexpr int steps = 32;                  ///< of each doubling
     static constexpr std::size_t slots = 39 * steps;  // up to two hours
 
     static std::size_t slot_of(std::uint64_t v) noexcept {
@@ -50,8 +50,8 @@ class histogram {
 struct workload {
     std::string name;
     int processes = 4;
-    int coroutines = 1;  ///< of each process; threads where a peer blocks
-    int locks = 1;       ///< each time one of them, by chance
+    int coroutines = 1;                  ///< of each process; threads where a peer blocks
+    int locks = 1;                       ///< each time one of them, by chance
     std::chrono::microseconds held{0};   ///< sleeping: time, but no processor
     std::chrono::microseconds think{0};  ///< before it asks again
     double kills = 0;                    ///< of owners, in a second
@@ -64,7 +64,8 @@ struct seat {
     std::uint32_t life = 0;  ///< counts the processes that were at this place
     int number = 0;          ///< of the contender, among all
     [[nodiscard]] std::uint64_t mark() const noexcept {
-        return std::uint64_t{life} << 32 | static_cast<std::uint64_t>(process) << 24 | static_cast<std::uint64_t>(number + 1);
+        return std::uint64_t{life} << 32 | static_cast<std::uint64_t>(process) << 24 |
+               static_cast<std::uint64_t>(number + 1);
     }
     static int process_of(std::uint64_t mark) noexcept { return static_cast<int>(mark >> 24 & 0xff); }
     static std::uint32_t life_of(std::uint64_t mark) noexcept { return static_cast<std::uint32_t>(mark >> 32); }
@@ -118,8 +119,23 @@ struct arena {
 
 /// What a match is measured by, in the order of the table.
 enum metric : std::uint8_t {
-    per_second, wait_p50, wait_p90, wait_p99, wait_most, jain, most_to_least, mean_to_least, twice, wakeup_p50, wakeup_p99,
-    takeover_p50, takeover_p99, cpu_us_each, calls_each, bytes_each, metrics
+    per_second,
+    wait_p50,
+    wait_p90,
+    wait_p99,
+    wait_most,
+    jain,
+    most_to_least,
+    mean_to_least,
+    twice,
+    wakeup_p50,
+    wakeup_p99,
+    takeover_p50,
+    takeover_p99,
+    cpu_us_each,
+    calls_each,
+    bytes_each,
+    metrics
 };
 /// Not a number: not measured, or there was nothing to measure.
 using outcome = std::array<double, metrics>;
@@ -134,7 +150,8 @@ class match {
 
     /// Lets them contend for `time` and kills owners meanwhile. `tick` is called about every 100 ms.
     [[nodiscard]] outcome run(std::chrono::milliseconds time, const std::function<void()>& tick);
-    /// Lets them contend, and counts the system calls of all of them per acquisition. Not a number where there was none.
+    /// Lets them contend, and counts the system calls of all of them per acquisition. Not a number where there
+    /// was none.
     [[nodiscard]] double count_calls(std::chrono::milliseconds time);
 
  private:

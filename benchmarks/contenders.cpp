@@ -18,7 +18,8 @@ using path_list = std::vector<std::filesystem::path>;
 /// One contender's decisions.
 class player {
  public:
-    player(arena& a, const workload& w, seat s) : a_(a), w_(w), seat_(s), chance_(static_cast<unsigned>(s.number + 1)) {}
+    player(arena& a, const workload& w, seat s)
+        : a_(a), w_(w), seat_(s), chance_(static_cast<unsigned>(s.number + 1)) {}
 
     [[nodiscard]] bool over() const { return a_.over(); }
     std::size_t asks() {
@@ -75,7 +76,8 @@ asio::awaitable<void> play(player me, const path_list& paths) {
 void with_coroutines(arena& a, const workload& w, const path_list& paths, seat s) {
     asio::io_context io(1);
     is_ready(a, s, 0);
-    for (int i = 0; i < w.coroutines; ++i, ++s.number) asio::co_spawn(io, play(player(a, w, s), paths), rethrow);
+    for (int i = 0; i < w.coroutines; ++i, ++s.number)
+        asio::co_spawn(io, play(player(a, w, s), paths), rethrow);
     io.run();
     await_dismissal(a);
 }

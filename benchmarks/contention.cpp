@@ -1,12 +1,10 @@
-// Processes and their coroutines contend for locks, beside what people would use instead: the same work on the same
-// filesystem, in turns. Every match checks that no two of them own a lock at once.
+// Processes and their coroutines contend for locks, beside what people would use instead: the same work on the
+// same filesystem, in turns. Every match checks that no two of them own a lock at once.
 #include <unistd.h>
 
 #include <charconv>
-#include <map>
 
-#include "arena.hpp"
-#include "json.hpp"
+#include "contention_report.hpp"
 
 namespace {
 
@@ -104,7 +102,8 @@ class progress {
     }
     void tick() const {
         const double left = bench::microseconds_between(bench::now_ns(), ends_ns_) / 1e6;
-        if (terminal_) (void)std::fprintf(stderr, "\r\033[K%s, %.1f s to go", line_.c_str(), std::max(left, 0.0));
+        if (terminal_)
+            (void)std::fprintf(stderr, "\r\033[K%s, %.1f s to go", line_.c_str(), std::max(left, 0.0));
     }
     void end() const {
         if (terminal_) (void)std::fprintf(stderr, "\r\033[K");
@@ -116,76 +115,6 @@ class progress {
     std::int64_t ends_ns_ = 0;
 };
 
-struct column {
-    const char* key;  ///< in JSON; with its unit
-    const char* title;  ///< empty: not in the table
-    std::string (*text)(double);
-};
-
-const std::array<column, bench::metrics> columns = {{
-    {"acquisitions_per_second", "/s", [](double v) { return bench::text("%.0f", v); }},
-    {"wait_p50_us", "wait p50", bench::time_text},
-    {"wait_p90_us", "p90", bench::time_text},
-    {"wait_p99_us", "p99", bench::time_text},
-    {"wait_most_us", "longest", bench::time_text},
-    {"jain", "Jain", [](double v) { return bench::text("%.3f", v); }},
-    {"most_to_least", "max/min", [](double v) { return bench::text("%.3g", v); }},
-    {"mean_to_least", "", bench::ratio_text},
-    {"twice_in_a_row", "again", [](double v) { return bench::text("%.0f %%", 100 * v); }},
-    {"wakeup_p50_us", "wake-up", bench::time_text},
-    {"wakeup_p99_us", "", bench::time_text},
-    {"takeover_p50_us", "takeover", bench::time_text},
-    {"takeover_p99_us", "", bench::time_text},
-    {"cpu_us_per_acquisition", "CPU each", bench::time_text},
-    {"calls_per_acquisition", "calls", [](double v) { return bench::text("%.1f", v); }},
-    {"bytes_per_contender", "memory", [](double v) { return bench::text("%.0f KiB", v / 1024); }},
-}};
-
-struct entry {
-    bench::peer who;
-    std::string skipped = {};
-    std::array<std::vector<double>, bench::metrics> samples = {};  ///< by round; what was not measured is left out
-    std::map<double, std::uint64_t> waits = {};                     ///< by microseconds, of all rounds
-
-    [[nodiscard]] double most(bench::metric m) const {
-        return samples[m].empty() ? std::nan("") : *std::max_element(samples[m].begin(), samples[m].end());
-    }
-    void note(const bench::outcome& o) {
-        for (std::size_t m = 0; m < o.size(); ++m)
-            if (!std::isnan(o[m])) samples[m].push_back(o[m]);
-    }
-    /// How far the rounds are from the median at most, as a share of it.
-    [[nodiscard]] std::string spread(std::size_t m) const {
-        const auto [least, most] = std::minmax_element(samples[m].begin(), samples[m].end());
-        if (!std::isfinite(*most) || *most == 0) return "";
-        const double middle = bench::median(samples[m]);
-        return bench::text("+-%.0f %%", 100 * std::max(*most - middle, middle - *least) / middle);
-    }
-};
-
-void print_row(const std::string& name, const std::function<std::string(std::size_t)>& cell) {
-    std::string line = bench::text("  %-27s", name.c_str());
-    for (std::size_t m = 0; m < columns.size(); ++m)
-        if (*columns[m].title != '\0') line += bench::text(" %9s", cell(m).c_str());
-    (void)std::printf("%s\n", line.c_str());
-}
-
-void print(const std::vector<entry>& entries) {
-    print_row("", [](std::size_t m) { return columns[m].title; });
-    for (const auto& e : entries) {
-        if (!e.skipped.empty()) {
-            (void)std::printf("  %-27s skipped: %s\n", e.who.name.c_str(), e.skipped.c_str());
-            continue;
-        }
-        print_row(e.who.name, [&](std::size_t m) {
-            return e.samples[m].empty() ? "-" : columns[m].text(bench::median(e.samples[m]));
-        });
-        if (e.samples[bench::per_second].size() > 1)
-            print_row("", [&](std::size_t m) { return e.samples[m].empty() ? "" : e.spread(m); });
-    }
-    (void)std::fflush(stdout);
-}
-
 // ---- what is done ----------------------------------------------------------------------------------------
 
 struct effort {
@@ -194,23 +123,25 @@ struct effort {
     bool counts_calls;
 };
 
-std::vector<entry> play(const bench::setting& here, bench::arena& a, const bench::workload& w, const effort& how) {
-    std::vector<entry> entries;
+std::vector<bench::entry> play(const bench::setting& here, bench::arena& a, const bench::workload& w,
+                               const effort& how) {
+    std::vector<bench::entry> entries;
     for (const auto& p : bench::all_peers())
         if (is_wanted(p)) entries.push_back({p, bench::match::why_not(w, p)});
     progress seen;
     int number = 0;
-    const auto start = [&](const entry& e) {
+    const auto start = [&](const bench::entry& e) {
         const auto directory = here / (w.name + std::to_string(++number));
         return std::make_unique<bench::match>(a, w, e.who, directory);
     };
-    const auto check = [&](const entry& e) {
+    const auto check = [&](const bench::entry& e) {
         if (a.overlaps != 0) throw std::runtime_error(e.who.name + ": two owners at once");
     };
     for (int round = 0; round < how.rounds; ++round) {
         for (auto& e : entries) {
             if (!e.skipped.empty()) continue;
-            seen.begin(w.name + bench::text(", round %d of %d: ", round + 1, how.rounds) + e.who.name, how.time);
+            seen.begin(w.name + bench::text(", round %d of %d: ", round + 1, how.rounds) + e.who.name,
+                       how.time);
             e.note(start(e)->run(how.time, [&] { seen.tick(); }));
             a.waits.visit([&](double us, std::uint64_t n) { e.waits[us] += n; });
             check(e);
@@ -229,47 +160,20 @@ std::vector<entry> play(const bench::setting& here, bench::arena& a, const bench
     return entries;
 }
 
-void save(bench::json& j, const bench::workload& w, const std::vector<entry>& entries) {
-    j.open('{').add("name", w.name).add("processes", w.processes).add("coroutines", w.coroutines);
-    j.add("locks", w.locks).add("held_us", static_cast<double>(w.held.count()));
-    j.add("think_us", static_cast<double>(w.think.count())).add("kills_per_second", w.kills).open('[', "peers");
-    for (const auto& e : entries) {
-        j.open('{').add("name", e.who.name);
-        if (!e.skipped.empty()) j.add("skipped", e.skipped);
-        for (std::size_t m = 0; m < columns.size(); ++m)
-            if (!e.samples[m].empty()) j.add(columns[m].key, e.samples[m]);
-        j.open('[', "waits_us");
-        for (const auto& [us, n] : e.waits) j.open('[').add({}, us).add({}, static_cast<double>(n)).close();
-        j.close().close();
-    }
-    j.close().close();
-}
-
-/// For each peer a block: its name and Jain's index, then microseconds and the share of waits that were not longer.
-void save_waits(const bench::workload& w, const std::vector<entry>& entries, const std::filesystem::path& tables) {
-    if (tables.empty()) return;
-    auto name = "waits-" + w.name + ".tsv";
-    std::replace(name.begin(), name.end(), ' ', '-');
-    std::ofstream out(tables / name);
-    for (const auto& e : entries) {
-        double all = 0;
-        for (const auto& [us, n] : e.waits) all += static_cast<double>(n);
-        if (all == 0) continue;
-        out << '"' << e.who.name << bench::text(", %.2f\"\n", bench::median(e.samples[bench::jain]));
-        double seen = 0;
-        for (const auto& [us, n] : e.waits) out << us << '\t' << (seen += static_cast<double>(n)) / all << '\n';
-        out << "\n\n";
-    }
-}
-
-void judge(bench::table& results, const bench::workload& w, const std::vector<entry>& entries) {
-    const entry* const ours = entries.empty() || entries.front().who.make ? nullptr : &entries.front();
+void judge(bench::table& results, const bench::workload& w, const std::vector<bench::entry>& entries) {
+    const bench::entry* const ours = entries.empty() || entries.front().who.make ? nullptr : &entries.front();
     if (asked.own_load || ours == nullptr || w.kills > 0 || w.coroutines > 1) return;
     const double uneven = ours->most(bench::mean_to_least);
     const double longest_us = ours->most(bench::wait_most);
-    results.add({"fslock, " + w.name + ": mean to least acquisitions", "", "", bench::ratio_text(uneven),
+    results.add({"fslock, " + w.name + ": mean to least acquisitions",
+                 "",
+                 "",
+                 bench::ratio_text(uneven),
                  {{"nobody starves: <= 10 x", uneven <= 10}}});
-    results.add({"fslock, " + w.name + ": longest wait", bench::time_text(longest_us), "", "",
+    results.add({"fslock, " + w.name + ": longest wait",
+                 bench::time_text(longest_us),
+                 "",
+                 "",
                  {{"< 1 s", longest_us < 1e6}}});
 }
 
@@ -281,17 +185,20 @@ void measure(const bench::setting& here, bench::table& results) {
     bench::json j;
     j.open('{');
     bench::add_machine(j);
-    j.add("seconds", static_cast<double>(how.time.count()) / 1e3).add("rounds", how.rounds).open('[', "workloads");
-    results.note(bench::text("medians of %d rounds of %.2f s, in turns; who waits still at the end has waited for "
-                             "that long; memory is of one contender",
-                             how.rounds, static_cast<double>(how.time.count()) / 1e3));
+    j.add("seconds", static_cast<double>(how.time.count()) / 1e3)
+        .add("rounds", how.rounds)
+        .open('[', "workloads");
+    results.note(
+        bench::text("medians of %d rounds of %.2f s, in turns; who waits still at the end has waited for "
+                    "that long; memory is of one contender",
+                    how.rounds, static_cast<double>(how.time.count()) / 1e3));
     for (const auto& w : workloads(here.quick)) {
         results.note(w.name + ": " + described(w));
         const auto entries = play(here, a, w, how);
-        print(entries);
+        bench::print(entries);
         judge(results, w, entries);
-        save(j, w, entries);
-        save_waits(w, entries, here.tables);
+        bench::save(j, w, entries);
+        bench::save_waits(w, entries, here.tables);
     }
     j.close().close().save(here.json);
 }

@@ -26,10 +26,11 @@ inline void bare_cycle(const std::string& directory, const std::string& path) {
     range.l_len = 1;
     char from[32];
     std::snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
-    const bool done = fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
-                      ::write(fd, record_text.data(), record_text.size()) == static_cast<ssize_t>(record_text.size()) &&
-                      ::linkat(AT_FDCWD, from, AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-                      ::unlink(path.c_str()) == 0 && ::close(fd) == 0;
+    const bool done =
+        fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
+        ::write(fd, record_text.data(), record_text.size()) == static_cast<ssize_t>(record_text.size()) &&
+        ::linkat(AT_FDCWD, from, AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
+        ::unlink(path.c_str()) == 0 && ::close(fd) == 0;
     if (!done) fail("the bare calls in " + directory);
 }
 
@@ -40,9 +41,10 @@ inline void bare_durable_cycle(const std::string& directory, const std::string& 
     struct flock range {};
     range.l_type = F_WRLCK;
     range.l_len = 1;
-    bool done = fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
-                ::write(fd, record_text.data(), record_text.size()) == static_cast<ssize_t>(record_text.size()) &&
-                ::fsync(fd) == 0 && ::link(temp.c_str(), path.c_str()) == 0 && ::unlink(temp.c_str()) == 0;
+    bool done =
+        fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
+        ::write(fd, record_text.data(), record_text.size()) == static_cast<ssize_t>(record_text.size()) &&
+        ::fsync(fd) == 0 && ::link(temp.c_str(), path.c_str()) == 0 && ::unlink(temp.c_str()) == 0;
     const int there = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     done = done && there >= 0 && ::fsync(there) == 0 && ::close(there) == 0 && ::unlink(path.c_str()) == 0 &&
            ::close(fd) == 0;
@@ -64,7 +66,8 @@ inline asio::io_context& loop() {
     return io;
 }
 
-inline asio::awaitable<void> coroutine_cycles(const std::filesystem::path& path, fslock::options o, int cycles) {
+inline asio::awaitable<void> coroutine_cycles(const std::filesystem::path& path, fslock::options o,
+                                              int cycles) {
     for (int i = 0; i < cycles; ++i) {
         const fslock::lock_guard lock = co_await fslock::async_acquire(path, o);
         if (!lock) throw std::runtime_error("no lock");
@@ -107,9 +110,9 @@ inline void blocking_cycles(const std::filesystem::path& path, const fslock::opt
 struct contestant {
     const char* name;
     void (*run)(const std::filesystem::path& at, int cycles);
-    double budget = 0;                 ///< in cycles of the first contestant; 0: none
-    std::vector<double> us = {};       ///< of a cycle, by round
-    std::vector<double> ratios = {};   ///< to the first contestant of the same round
+    double budget = 0;                ///< in cycles of the first contestant; 0: none
+    std::vector<double> us = {};      ///< of a cycle, by round
+    std::vector<double> ratios = {};  ///< to the first contestant of the same round
 };
 
 /// Lets all of them run in every round, one after the other.

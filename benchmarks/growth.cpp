@@ -1,5 +1,5 @@
-// How costs grow: with the locks that a process holds, with those who wait in it, with the processes, and with the
-// entries of the directory.
+// How costs grow: with the locks that a process holds, with those who wait in it, with the processes, and with
+// the entries of the directory.
 #include <array>
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
@@ -23,8 +23,8 @@ using numbers = std::array<double, most_numbers>;
 
 struct curve {
     std::string name;
-    std::string key;                   ///< of its file
-    std::vector<std::string> columns;  ///< with their units; at most `most_numbers`
+    std::string key;                                  ///< of its file
+    std::vector<std::string> columns;                 ///< with their units; at most `most_numbers`
     std::map<int, std::vector<numbers>> rounds = {};  ///< by what grows
 
     [[nodiscard]] std::vector<double> samples(int x, std::size_t column) const {
@@ -48,7 +48,8 @@ void print(const curve& c) {
     (void)std::printf("%s\n", line.c_str());
     for (const auto& [x, rounds] : c.rounds) {
         line = bench::text("  %-20d", x);
-        for (std::size_t i = 0; i < c.columns.size(); ++i) line += bench::text(" %22s", cell(c.samples(x, i)).c_str());
+        for (std::size_t i = 0; i < c.columns.size(); ++i)
+            line += bench::text(" %22s", cell(c.samples(x, i)).c_str());
         (void)std::printf("%s\n", line.c_str());
     }
     (void)std::fflush(stdout);
@@ -155,8 +156,8 @@ numbers with_waiters(const path& at, int count) {
     first.release();
     while (served < count) io.run_one();
     const auto ended = bench::now_ns();
-    return {bench::microseconds_between(asked, waiting) / count, bench::microseconds_between(released, ended) / count,
-            bytes};
+    return {bench::microseconds_between(asked, waiting) / count,
+            bench::microseconds_between(released, ended) / count, bytes};
 }
 
 // ---- processes -------------------------------------------------------------------------------------------
@@ -205,8 +206,8 @@ void measure(const bench::setting& here, bench::table& results) {
     curve by_waiters{"waiters", "waiters", {"ask_us", "turn_us", "heap_bytes"}};
     curve by_processes{"processes",
                        "processes",
-                       {"fslock_per_second", "flock_per_second", "fslock_wakeup_us", "flock_wakeup_us", "fslock_cpu_us",
-                        "flock_cpu_us"}};
+                       {"fslock_per_second", "flock_per_second", "fslock_wakeup_us", "flock_wakeup_us",
+                        "fslock_cpu_us", "flock_cpu_us"}};
     curve by_entries{"directory entries", "entries", {"bare_us", "fslock_us", "ratio"}};
     auto& a = bench::shared_page<bench::arena>();
     int made = 0;

@@ -204,21 +204,26 @@ void measure(const bench::setting& here, bench::table& results) {
     results.note(bench::text("release to wake-up of a process that is asleep, held 500 us: %zu samples",
                              ours_short.latency_us.size()));
     results.add(bench::times("blocking flock(2)", kernel_short.latency_us, flock_us));
-    results.add(bench::times("async_acquire", ours_short.latency_us, flock_us, {{"median < 100 us", ours_us < 100}}));
-    results.note(bench::text("the same, held 2 to 102 ms at random, so that processors and caches have gone to sleep: "
-                             "%zu, %zu and %zu samples",
-                             kernel.latency_us.size(), ours.latency_us.size(), polling.latency_us.size()));
+    results.add(
+        bench::times("async_acquire", ours_short.latency_us, flock_us, {{"median < 100 us", ours_us < 100}}));
+    results.note(
+        bench::text("the same, held 2 to 102 ms at random, so that processors and caches have gone to sleep: "
+                    "%zu, %zu and %zu samples",
+                    kernel.latency_us.size(), ours.latency_us.size(), polling.latency_us.size()));
     results.add(bench::times("blocking flock(2)", kernel.latency_us, cold_us));
     results.add(bench::times("async_acquire", ours.latency_us, cold_us));
     results.add(bench::times("async_try_acquire_once every 100 ms, by hand", polling.latency_us, cold_us));
-    results.add({"  that, to async_acquire held 500 us", "", "", bench::ratio_text(gain), {{">= 500 x", gain >= 500}}});
+    results.add(
+        {"  that, to async_acquire held 500 us", "", "", bench::ratio_text(gain), {{">= 500 x", gain >= 500}}});
     const double flock_turn = bench::median(kernel_short.turn_us);
     const double ratio = bench::median(slower);
-    results.note(bench::text("strictly in turns, held 500 us: time of a turn, of %d rounds; the ratio is the median of "
-                             "the rounds'",
-                             rounds));
+    results.note(
+        bench::text("strictly in turns, held 500 us: time of a turn, of %d rounds; the ratio is the median of "
+                    "the rounds'",
+                    rounds));
     results.add(bench::times("blocking flock(2), a turn", kernel_short.turn_us, flock_turn));
-    auto turn = bench::times("async_acquire, a turn", ours_short.turn_us, flock_turn, {{"< 1.15 x", ratio < 1.15}});
+    auto turn =
+        bench::times("async_acquire, a turn", ours_short.turn_us, flock_turn, {{"< 1.15 x", ratio < 1.15}});
     turn.ratio = bench::ratio_text(ratio);
     results.add(turn);
 }

@@ -68,7 +68,8 @@ asio::awaitable<void> wait_for_one(page& p, std::filesystem::path path, int coun
 
 void contender(page& p, const std::filesystem::path& directory, int count) {
     asio::io_context io(1);
-    for (int i = 0; i < count; ++i) asio::co_spawn(io, wait_for_one(p, lock_at(directory, i), count), bench::rethrow);
+    for (int i = 0; i < count; ++i)
+        asio::co_spawn(io, wait_for_one(p, lock_at(directory, i), count), bench::rethrow);
     io.run();
 }
 

@@ -1,5 +1,5 @@
-// What single operations cost, each beside the bare system calls of the same work, by Google Benchmark in random
-// order: on the disk of the directory, and in memory.
+// What single operations cost, each beside the bare system calls of the same work, by Google Benchmark in
+// random order: on the disk of the directory, and in memory.
 #include <benchmark/benchmark.h>
 
 #include <map>
@@ -40,7 +40,8 @@ class held {
     ~held() { (void)::unlink(where_.path().c_str()); }
 
     void beat() {
-        if (core::run_to_end(holder_->beat(os::this_world())).now != core::standing::ours) bench::fail("a beat");
+        if (core::run_to_end(holder_->beat(os::this_world())).now != core::standing::ours)
+            bench::fail("a beat");
     }
     [[nodiscard]] const core::record& record() const { return holder_->rec(); }
 
@@ -115,28 +116,32 @@ std::vector<item> cycles_in(const path& at, const std::string& where) {
     const auto of = [at](cycles run) { return [at, run](benchmark::State& s) { repeat_cycles(s, run, at); }; };
     const auto relaxed = where + ", relaxed";
     const auto full = where + ", durability::full";
-    return {{relaxed, "the six bare calls", of(bench::bare_cycles)},
-            {relaxed, "co_await", of([](const path& p, int n) { bench::await_cycles(p, {}, n); })},
-            {relaxed, "callback", of([](const path& p, int n) { bench::callback_cycles(p, {}, n); })},
-            {relaxed, "blocking", of([](const path& p, int n) { bench::blocking_cycles(p, {}, n); })},
-            {full, "the bare calls with both syncs", of(bench::bare_durable_cycles)},
-            {full, "co_await", of([](const path& p, int n) { bench::await_cycles(p, bench::durable(), n); })},
-            {full, "callback", of([](const path& p, int n) { bench::callback_cycles(p, bench::durable(), n); })},
-            {full, "blocking", of([](const path& p, int n) { bench::blocking_cycles(p, bench::durable(), n); })}};
+    return {
+        {relaxed, "the six bare calls", of(bench::bare_cycles)},
+        {relaxed, "co_await", of([](const path& p, int n) { bench::await_cycles(p, {}, n); })},
+        {relaxed, "callback", of([](const path& p, int n) { bench::callback_cycles(p, {}, n); })},
+        {relaxed, "blocking", of([](const path& p, int n) { bench::blocking_cycles(p, {}, n); })},
+        {full, "the bare calls with both syncs", of(bench::bare_durable_cycles)},
+        {full, "co_await", of([](const path& p, int n) { bench::await_cycles(p, bench::durable(), n); })},
+        {full, "callback", of([](const path& p, int n) { bench::callback_cycles(p, bench::durable(), n); })},
+        {full, "blocking", of([](const path& p, int n) { bench::blocking_cycles(p, bench::durable(), n); })}};
 }
 
 std::vector<item> looks_in(const path& at, const std::string& where) {
-    return {{where + ", verify", "lstat", [at](benchmark::State& s) {
+    return {{where + ", verify", "lstat",
+             [at](benchmark::State& s) {
                  const plain_file f(at);
                  repeat(s, [&] { look(f.at()); });
              }},
-            {where + ", verify", "lock_guard::verify", [at](benchmark::State& s) {
+            {where + ", verify", "lock_guard::verify",
+             [at](benchmark::State& s) {
                  fslock::lock_guard lock = fslock::acquire(at);
                  repeat(s, [&] {
                      if (!lock.verify()) bench::fail(at);
                  });
              }},
-            {where + ", beat", "pwrite, lstat", [at](benchmark::State& s) {
+            {where + ", beat", "pwrite, lstat",
+             [at](benchmark::State& s) {
                  const plain_file f(at);
                  repeat(s, [&] {
                      f.write();
@@ -150,15 +155,18 @@ std::vector<item> looks_in(const path& at, const std::string& where) {
 }
 
 std::vector<item> texts_in(const path& at, const std::string& where) {
-    return {{where + ", read a record", "pread", [at](benchmark::State& s) {
+    return {{where + ", read a record", "pread",
+             [at](benchmark::State& s) {
                  const plain_file f(at);
                  repeat(s, [&] { f.read(); });
              }},
-            {where + ", read a record", "core::parse", [at](benchmark::State& s) {
+            {where + ", read a record", "core::parse",
+             [at](benchmark::State& s) {
                  const auto text = core::format(held(at).record());
                  repeat(s, [&] { benchmark::DoNotOptimize(core::parse(text)); });
              }},
-            {where + ", write a record", "pwrite", [at](benchmark::State& s) {
+            {where + ", write a record", "pwrite",
+             [at](benchmark::State& s) {
                  const plain_file f(at);
                  repeat(s, [&] { f.write(); });
              }},
@@ -176,7 +184,8 @@ class collector : public benchmark::BenchmarkReporter {
     bool ReportContext(const Context&) override { return true; }
     void ReportRuns(const std::vector<Run>& runs) override {
         for (const auto& r : runs)
-            if (r.run_type == Run::RT_Iteration) ns[r.run_name.function_name].push_back(r.GetAdjustedRealTime());
+            if (r.run_type == Run::RT_Iteration)
+                ns[r.run_name.function_name].push_back(r.GetAdjustedRealTime());
     }
     std::map<std::string, std::vector<double>> ns;
 };
@@ -208,8 +217,9 @@ void measure(const bench::setting& here, bench::table& results) {
     collector all;
     (void)benchmark::RunSpecifiedBenchmarks(&all);
     if (in_memory) std::filesystem::remove_all(memory);
-    results.note(bench::text("medians of %d repetitions in random order; the ratio is to the first of each group",
-                             here.count(9, 3)));
+    results.note(
+        bench::text("medians of %d repetitions in random order; the ratio is to the first of each group",
+                    here.count(9, 3)));
     std::string group;
     double bare_us = 0;
     for (const auto& i : items) {

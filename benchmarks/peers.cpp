@@ -57,9 +57,13 @@ class boost_lock {
 };
 
 // It is fcntl(F_SETLKW), and that belongs to the process.
-peer boost_interprocess() { return {"Boost.Interprocess file_lock", "", true, with_each<boost_lock>::make}; }
+peer boost_interprocess() {
+    return {"Boost.Interprocess file_lock", "", true, with_each<boost_lock>::make};
+}
 #else
-peer boost_interprocess() { return without("Boost.Interprocess file_lock", "libboost-dev"); }
+peer boost_interprocess() {
+    return without("Boost.Interprocess file_lock", "libboost-dev");
+}
 #endif
 
 #ifdef HAVE_QT
@@ -75,9 +79,13 @@ class qt_lock {
     QLockFile lock_;
 };
 
-peer qt() { return {"QLockFile", "", false, with_each<qt_lock>::make}; }
+peer qt() {
+    return {"QLockFile", "", false, with_each<qt_lock>::make};
+}
 #else
-peer qt() { return without("QLockFile", "qtbase5-dev"); }
+peer qt() {
+    return without("QLockFile", "qtbase5-dev");
+}
 #endif
 
 #ifdef HAVE_LIBLOCKFILE
@@ -96,9 +104,13 @@ class liblockfile_lock {
 };
 
 // Its private files are named after the process.
-peer liblockfile() { return {"liblockfile", "", true, with_each<liblockfile_lock>::make}; }
+peer liblockfile() {
+    return {"liblockfile", "", true, with_each<liblockfile_lock>::make};
+}
 #else
-peer liblockfile() { return without("liblockfile", "liblockfile-dev"); }
+peer liblockfile() {
+    return without("liblockfile", "liblockfile-dev");
+}
 #endif
 
 }  // namespace

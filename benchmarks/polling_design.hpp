@@ -1,5 +1,6 @@
-// The design that fslock came from, for comparison only: a lock file with a record, looked at every 100 ms by the
-// blocked thread of whoever waits, kept fresh by a thread of its own for as long as it is held, and synced twice.
+// The design that fslock came from, for comparison only: a lock file with a record, looked at every 100 ms by
+// the blocked thread of whoever waits, kept fresh by a thread of its own for as long as it is held, and synced
+// twice.
 #pragma once
 
 #include <condition_variable>

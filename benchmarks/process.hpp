@@ -107,8 +107,8 @@ inline void expect_no_failed_child() {
     return static_cast<double>(m.uordblks + m.hblkhd);
 }
 
-/// Bytes of memory that `process` has and that are no file's. Counted page by page: the sums that are kept anyway are
-/// off by hundreds of KiB.
+/// Bytes of memory that `process` has and that are no file's. Counted page by page: the sums that are kept
+/// anyway are off by hundreds of KiB.
 [[nodiscard]] inline double anonymous_bytes(pid_t process) {
     std::ifstream rollup("/proc/" + std::to_string(process) + "/smaps_rollup");
     for (std::string word; rollup >> word;) {
@@ -121,8 +121,7 @@ inline void expect_no_failed_child() {
 [[nodiscard]] inline double cpu_us(pid_t process) {
     clockid_t clock{};
     timespec t{};
-    if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &t) != 0)
-        fail("its CPU time");
+    if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &t) != 0) fail("its CPU time");
     return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
@@ -151,9 +150,9 @@ inline void expect_no_failed_child() {
     const auto fits =
         static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(wanted), (limit.rlim_cur - reserve) / 2));
     results.note(text("RLIMIT_NOFILE: soft %llu, hard %llu; raised to %llu, which is for %d locks",
-                             static_cast<unsigned long long>(was.rlim_cur),
-                             static_cast<unsigned long long>(was.rlim_max),
-                             static_cast<unsigned long long>(limit.rlim_cur), fits));
+                      static_cast<unsigned long long>(was.rlim_cur),
+                      static_cast<unsigned long long>(was.rlim_max),
+                      static_cast<unsigned long long>(limit.rlim_cur), fits));
     return fits;
 }
 

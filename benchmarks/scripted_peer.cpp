@@ -15,7 +15,8 @@ namespace {
 /// A running interpreter. It dies with the process that started it.
 class interpreter : public blocking_peer {
  public:
-    interpreter(const std::string& program, const std::string& script, const std::vector<std::filesystem::path>& paths)
+    interpreter(const std::string& program, const std::string& script,
+                const std::vector<std::filesystem::path>& paths)
         : paths_(paths) {
         int in[2];
         int out[2];
@@ -33,7 +34,8 @@ class interpreter : public blocking_peer {
         (void)::close(out[1]);
         to_ = in[1];
         from_ = out[0];
-        ask('+', (paths_.front().native() + ".own." + std::to_string(pid_)));  // it has loaded everything by then
+        ask('+',
+            (paths_.front().native() + ".own." + std::to_string(pid_)));  // it has loaded everything by then
         ask('-', (paths_.front().native() + ".own." + std::to_string(pid_)));
     }
     interpreter(const interpreter&) = delete;
@@ -52,7 +54,8 @@ class interpreter : public blocking_peer {
  private:
     void ask(char what, const std::string& path) const {
         const std::string line = what + path + '\n';
-        if (::write(to_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail("the interpreter");
+        if (::write(to_, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+            fail("the interpreter");
         char answer[3];
         for (std::size_t got = 0; got < sizeof answer;) {
             const auto n = ::read(from_, answer + got, sizeof answer - got);
@@ -69,10 +72,12 @@ class interpreter : public blocking_peer {
 
 }  // namespace
 
-peer scripted_peer(const std::string& name, const std::string& script, const std::vector<std::string>& interpreters) {
+peer scripted_peer(const std::string& name, const std::string& script,
+                   const std::vector<std::string>& interpreters) {
     // Debian keeps modules of Node where only its own Node looks.
     const char* const known = std::getenv("NODE_PATH");
-    (void)::setenv("NODE_PATH", ((known != nullptr ? std::string(known) + ':' : "") + "/usr/share/nodejs").c_str(), 1);
+    (void)::setenv("NODE_PATH",
+                   ((known != nullptr ? std::string(known) + ':' : "") + "/usr/share/nodejs").c_str(), 1);
     for (const auto& program : interpreters) {
         const auto command = program + " '" + script + "' </dev/null >/dev/null 2>&1";
         if (std::system(command.c_str()) != 0) continue;

@@ -24,14 +24,15 @@ struct calls {
     std::uint64_t sleeps = 0;  ///< epoll_wait: one turn of the event loop
 };
 
-/// Watches all threads of some processes. While it lives, every call of theirs is stopped twice: time means nothing
-/// then.
+/// Watches all threads of some processes. While it lives, every call of theirs is stopped twice: time means
+/// nothing then.
 class call_counter {
  public:
     explicit call_counter(const std::vector<pid_t>& processes) {
         try {
             for (const auto p : processes)
-                for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(p) + "/task"))
+                for (const auto& task :
+                     std::filesystem::directory_iterator("/proc/" + std::to_string(p) + "/task"))
                     seize(p, std::stoi(task.path().filename()));
             // Seizing interrupts what a thread waits in: it has to call that anew.
             (void)count_for(std::chrono::milliseconds(200));
