@@ -232,14 +232,17 @@ void measure(const bench::setting& here, bench::table& results) {
             by_processes.rounds[n].push_back(
                 with_processes(a, fresh() / "match", n, std::chrono::milliseconds(here.count(1000, 300))));
         }
-        const auto crowded = fresh();
-        int there = 0;
-        for (const int n : steps(10, here.count(100'000, 1000))) {
+    }
+    // One directory for all rounds, and last: where thousands of files were just removed, ext4 takes its time
+    // to make another one.
+    const auto crowded = fresh();
+    int there = 0;
+    for (const int n : steps(10, here.count(100'000, 1000))) {
+        for (; there < n; ++there) std::ofstream(crowded / ("entry-" + std::to_string(there)));
+        for (int round = 0; round < rounds; ++round) {
             progress(by_entries.name, round, n);
-            for (; there < n; ++there) std::ofstream(crowded / ("entry-" + std::to_string(there)));
             by_entries.rounds[n].push_back(with_entries(crowded, 20));
         }
-        std::filesystem::remove_all(crowded);
     }
     bench::json j;
     j.open('{');
