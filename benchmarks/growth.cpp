@@ -163,7 +163,7 @@ numbers with_waiters(const path& at, int count) {
 // ---- processes -------------------------------------------------------------------------------------------
 
 numbers with_processes(bench::arena& a, const path& directory, int count, std::chrono::milliseconds time) {
-    const auto peers = bench::all_peers();  // fslock and flock(2) are the first of them
+    const auto& peers = bench::all_peers();  // fslock and flock(2) are the first of them
     const bench::workload w{"processes", count, 1, 1, 500us, 0us, 0, false};
     numbers out{};
     for (std::size_t i = 0; i < 2; ++i) {

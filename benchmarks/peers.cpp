@@ -115,9 +115,9 @@ peer liblockfile() {
 
 }  // namespace
 
-std::vector<peer> all_peers() {
-    const std::string scripts = PEER_SCRIPTS;
-    return {
+const std::vector<peer>& all_peers() {
+    static const std::string scripts = PEER_SCRIPTS;
+    static const std::vector<peer> all = {
         {"fslock"},
         {"flock(2)", "", false, with_each<flock_lock>::make},
         boost_interprocess(),
@@ -127,6 +127,7 @@ std::vector<peer> all_peers() {
         scripted_peer("Python filelock", scripts + "/with_filelock.py", {"python3", "/usr/bin/python3"}),
         scripted_peer("Node proper-lockfile", scripts + "/with_proper_lockfile.js", {"node", "nodejs"}),
     };
+    return all;
 }
 
 }  // namespace bench

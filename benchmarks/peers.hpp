@@ -49,6 +49,6 @@ class with_each : public blocking_peer {
 };
 
 /// All of them, fslock first. Those that are not installed say so.
-[[nodiscard]] std::vector<peer> all_peers();
+[[nodiscard]] const std::vector<peer>& all_peers();
 
 }  // namespace bench

@@ -104,7 +104,8 @@ void count_allocations(bench::table& results, const path& at) {
 
 void measure(const bench::setting& here, bench::table& results) {
     const path at = here / "lock";
-    compete(results, relaxed_ones(), at, here.count(1200, 400), 30, true);
+    // Not more cycles than that: ext4 looks at every inode that was freed in the last minute before it takes one.
+    compete(results, relaxed_ones(), at, here.count(400, 120), 20, true);
     count_allocations(results, at);
     compete(results, durable_ones(), at, here.count(300, 100), 2, !in_memory(at));
 }
