@@ -162,8 +162,7 @@ using more_options = std::function<bool(std::string_view name, const std::string
 /// A fresh directory, removed at the end, and how long to measure in it.
 class setting {
  public:
-    setting(int argc, char** argv, const more_options& more) {
-        std::string base = "/tmp";
+    setting(int argc, char** argv, const more_options& more, std::string base) {
         for (int i = 1; i < argc; ++i) {
             const std::string_view word = argv[i];
             if (word == "--quick") {
@@ -202,11 +201,12 @@ class setting {
     std::filesystem::path tables;  ///< the directory for what is drawn from; empty: none
 };
 
-/// PROGRAM [DIRECTORY] [--quick] [--NAME VALUE]... The status says whether all bounds were kept.
+/// PROGRAM [DIRECTORY] [--quick] [--NAME VALUE]...; without a directory, in `base`. The status says whether all
+/// bounds were kept.
 inline int run(int argc, char** argv, const char* title, void (*measure)(const setting&, table&),
-               const more_options& more = {}) {
+               const more_options& more = {}, const char* base = "/tmp") {
     try {
-        const setting here(argc, argv, more);
+        const setting here(argc, argv, more, base);
         table results(std::string(title) + ", in " + here.directory.native() + (here.quick ? ", quick" : ""));
         measure(here, results);
         return results.failed() ? 1 : 0;
