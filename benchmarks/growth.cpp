@@ -190,7 +190,8 @@ numbers with_entries(const path& directory, int rounds) {
 
 std::vector<int> steps(int factor, int most) {
     std::vector<int> all;
-    for (int n = 1; n <= most; n *= factor) all.push_back(n);
+    for (int n = 1; n < most; n *= factor) all.push_back(n);
+    all.push_back(most);
     return all;
 }
 
