@@ -115,10 +115,18 @@ task<found> look_for_ours(os::world& w, const place& where, const std::string& t
     co_return ours ? found::ours : found::not_ours;
 }
 
+/// sshfs says EPERM for most of what a server refuses: also when the name is taken, unless its cache knew that.
+task<std::error_code> taken_or(std::error_code said, os::world& w, const place& where, const std::string& target) {
+    if (!where.shared() || said != system_error(EPERM)) co_return said;
+    const auto there = co_await w.facts_at(target);
+    co_return there ? system_error(EEXIST) : said;
+}
+
 /// What an attempt on a shared filesystem really came to. The times are set anew, so that a record which was long in
 /// coming is not old when it appears.
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said) {
+    said = co_await taken_or(said, w, where, target);
     if (said && said != system_error(EEXIST) && said != system_error(EIO)) co_return said;
     p.maybe_at = target;
     if (!said) (void)co_await w.touch(p.file);
@@ -133,7 +141,14 @@ task<std::error_code> settle_claim(os::world& w, const place& where, const std::
 /// Step 2 by a hard link.
 task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
     auto error = co_await w.link(p.file, p.temp, target);
-    if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
+    if (where.shared()) {
+        error = co_await settle_claim(w, where, target, p, error);
+        if (error == system_error(EPERM)) {
+            // What was in the way may just have gone: once more, before links are given up here for good.
+            error = co_await w.link(p.file, p.temp, target);
+            error = co_await settle_claim(w, where, target, p, error);
+        }
+    }
     if (!error) where.where->links_work.store(true, std::memory_order_relaxed);
     if (!error && !p.temp.empty()) {
         (void)co_await w.unlink(p.temp);
@@ -181,7 +196,7 @@ task<std::error_code> unlock_created(os::world& w, const place& where, const pre
 task<std::error_code> create_at(os::world& w, const place& where, const std::string& target, const options& o,
                                 prepared& p, std::int64_t floor) {
     auto made = co_await w.create(target, o.mode, where.kind());
-    if (!made) co_return made.error();
+    if (!made) co_return co_await taken_or(made.error(), w, where, target);
     p.file = std::move(made->file);
     p.facts = made->facts;
     const auto locked = co_await lock_created(w, where, p);
