@@ -31,12 +31,12 @@ publishing next_best(publishing how) {
 constexpr std::int64_t as_good_as_now_ms = 100;
 
 /// Brings the times of a prepared record up to date. Its text, or nothing if they are.
-std::string refreshed(os::world& w, prepared& p) {
+record_text refreshed(os::world& w, prepared& p) {
     const auto now = w.wall_ns() / 1'000'000;
     const auto age = now - p.rec.created_at_ms;
     if (age >= 0 && age < as_good_as_now_ms) return {};
     p.rec.created_at_ms = p.rec.heartbeat_at_ms = now;
-    return format(p.rec);
+    return format<record_text>(p.rec);
 }
 
 /// The kind that the record will name. Nothing is locked on a shared filesystem.
@@ -53,7 +53,7 @@ bool must_sync(const place& where, const options& o) {
 task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
                            std::int64_t floor) {
     p.rec = own_record(w, o, guard, floor);
-    const auto text = format(p.rec);
+    const auto text = format<record_text>(p.rec);
     // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
     w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
     const auto error = co_await w.write(p.file, text);
@@ -252,7 +252,7 @@ record own_record(os::world& w, const options& o, os::witness_kind guard, std::i
     r.boot_id = self.boot_id;
     r.pid_ns = self.pid_ns;
     r.created_at_ms = r.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    r.writer_epoch = std::to_string(self.pid) + '-' + std::to_string(w.next_stamp(floor));
+    r.writer_epoch = epoch_of(self.pid, w.next_stamp(floor));
     r.guard = guard;
     r.heartbeat_ms = o.heartbeat_interval.count();
     r.label = o.label;
