@@ -15,7 +15,7 @@ using std::chrono::microseconds;
 constexpr milliseconds first_blocked_backoff{250};
 constexpr milliseconds longest_blocked_backoff{5'000};
 constexpr microseconds first_busy_backoff{50};
-constexpr microseconds hand_over_look_every{100};
+constexpr int hand_over_looks = 10;
 constexpr milliseconds reclaim_blocked_every{60'000};
 constexpr milliseconds safety_net{5'000};  // between two looks of those who are told
 
@@ -297,10 +297,10 @@ task<turn> act_on(contender& c, wait_state& s, finding& f) {
 task<bool> leave_it_to_others(contender& c) {
     if (!c.seen.yield_until) co_return true;
     const auto until = *std::exchange(c.seen.yield_until, std::nullopt);
-    while (c.world.now() < until && !past_deadline(c)) {
+    for (int looks = 0; looks < hand_over_looks && c.world.now() < until && !past_deadline(c); ++looks) {
         const auto there = co_await c.world.facts_at(c.where.path());
         if (there) co_return true;
-        const auto again = c.world.now() + hand_over_look_every;
+        const auto again = c.world.now() + microseconds(hand_over_pause) / hand_over_looks;
         const bool go_on = co_await pause(c, std::min(until, again));
         if (!go_on) co_return false;
     }

@@ -1,5 +1,6 @@
 #include "pool.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -39,7 +40,9 @@ void pool::submit(const std::string& name, std::function<void()> job) {
 }
 
 void pool::submit_before_exit(const std::string& name, std::function<void()> job) {
-    [[maybe_unused]] static const int once = std::atexit([] { instance().exit_begins(); });
+    // No initialisation of a static: at a fork another thread may be in it.
+    static std::atomic<bool> told_of_exit{false};
+    if (!told_of_exit.exchange(true)) (void)std::atexit([] { instance().exit_begins(); });
     const auto add = [this](std::size_t n) {
         const std::lock_guard lock(mutex_);
         needed_ += n;

@@ -172,7 +172,9 @@ BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
 
 BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_first) {
     small_world k;
+    k.clock_runs = true;
     led_process a(k);
+    a.process.patience = 100;
     const auto yield_until = a.process.now() + 1ms;
     a.seen.yield_until = yield_until;
     a.contend();
