@@ -38,7 +38,7 @@ breaks = [
           "if (noted_[fd]) (void)::close(static_cast<int>(fd));", "{}", "process",
           "a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock"),
     Break("inherited descriptor closed twice", "a child closes a lock of its own", process_state,
-          "if (generation != generation_) return;", "(void)generation;", "schedules",
+          "if (generation != generation_) return;", "(void)generation;", "steps",
           "an_inherited_file_closes_no_descriptor_of_the_child"),
 
     # ---- holding ---------------------------------------------------------------------------------------------------
