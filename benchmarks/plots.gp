@@ -31,7 +31,7 @@ times = "('1 µs' 1, '10 µs' 10, '100 µs' 100, '1 ms' 1e3, '10 ms' 1e4, '100 m
 file = tables.'/waits-held.tsv'
 if (there_is(file)) {
     set output out.'/waits.svg'
-    set title "8 processes contend, each holds for 1 ms: wait. Beside the names: Jain's index, 1 is fair"
+    set title "8 processes contend, held 1 ms: wait, and Jain's index (1: fair)"
     set xlabel 'share of the acquisitions that waited no longer'
     set xtics ('0 %%' 1, '50 %%' 2, '90 %%' 10, '99 %%' 100, '99.9 %%' 1000)
     eval('set ytics '.times)
@@ -39,7 +39,7 @@ if (there_is(file)) {
     set yrange [0.3:*]
     set key outside right top Left reverse
     stats file using 1 nooutput
-    plot for [i = 0:STATS_blocks - 1] file index i using ($2 < 1 ? 1 / (1 - $2) : NaN):1 with lines lt i + 1 \
+    plot for [i = 0:STATS_blocks - 2] file index i using ($2 < 1 ? 1 / (1 - $2) : NaN):1 with lines lt i + 1 \
         title columnheader(1)
     set xtics autofreq
     set xrange [*:*]
