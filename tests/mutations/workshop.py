@@ -46,6 +46,7 @@ class Workshop:
         self.tests_directory = work / "tests"
         self.jobs = [f"-j{jobs}"] if jobs else []
         self.copy(root)
+        self.work.chmod(0o755)  # some tests become another user
         self.tests_directory.mkdir(exist_ok=True)
         for level in {optimization(p) for p in ("core", "engine")}:
             if (self.built(level) / "build.ninja").exists():
@@ -96,6 +97,7 @@ class Workshop:
         status = test.wait()
         test.stdout.close()
         shutil.rmtree(self.tests_directory, ignore_errors=True)
+        self.work.chmod(0o755)  # some tests become another user
         self.tests_directory.mkdir(exist_ok=True)
         return Run(self.failure(text, ended, status), self.all_passed(text), time.monotonic() - began, text)
 
