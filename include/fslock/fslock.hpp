@@ -7,4 +7,5 @@
 #include "inspect.hpp"
 #include "lock_guard.hpp"
 #include "options.hpp"
+#include "sweep.hpp"
 #include "with_lock.hpp"
