@@ -2,6 +2,7 @@
 #pragma once
 
 #include "acquire.hpp"
+#include "diagnose.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "inspect.hpp"
