@@ -68,11 +68,11 @@ void print_promises(const directory_report& r, const painter& colours) {
 int doctor(const doctor_request& r) {
     std::error_code ec;
     const auto report = fslock::diagnose(r.directory, ec);
-    if (ec) return complain(printable(r.directory), ec);
+    if (ec) return complain(r.directory, ec);
     const painter colours(STDOUT_FILENO);
     std::cout << printable(r.directory) << '\n';
     print_trials(report, colours);
-    if (!report.files.works) return complain(printable(r.directory) + ": no locks here", report.files.error);
+    if (!report.files.works) return complain(r.directory + ": no locks here", report.files.error);
     std::cout << "what is promised here\n";
     print_promises(report, colours);
     return success;

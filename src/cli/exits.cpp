@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "fslock/error.hpp"
+#include "text.hpp"
 
 namespace cli {
 namespace {
@@ -45,6 +46,6 @@ int complain(const std::string& what, std::error_code error) {
     return status_for(error);
 }
 
-void say(const std::string& text) { std::cerr << "fslock: " + text + '\n' << std::flush; }
+void say(const std::string& text) { std::cerr << "fslock: " + printable(text) + '\n' << std::flush; }
 
 }  // namespace cli

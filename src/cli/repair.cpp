@@ -16,12 +16,12 @@ void say_whose(const std::string& lock, const std::string& why) {
     if (ec) {
         (void)complain(lock, ec);
     } else if (!info) {
-        say(printable(lock) + ": " + why + "; it is free");
+        say(lock + ": " + why + "; it is free");
     } else if (info->malformed) {
-        say(printable(lock) + ": " + why + "; its record is damaged, and goes when nobody completes it");
+        say(lock + ": " + why + "; its record is damaged, and goes when nobody completes it");
     } else {
-        say(printable(lock + ": " + why + "; it is held by " + fslock::to_string(info->owner) +
-                      ". To break that: fslock break " + lock + " --epoch " + info->owner.writer_epoch));
+        say(lock + ": " + why + "; it is held by " + fslock::to_string(info->owner) + ". To break that: fslock break " +
+            lock + " --epoch " + info->owner.writer_epoch);
     }
 }
 
@@ -48,7 +48,7 @@ int break_lock(const break_request& r) {
         const auto message = ": " + e.code().message();
         std::string what = e.what();
         if (what.ends_with(message)) what.resize(what.size() - message.size());
-        return complain(printable(what), e.code());
+        return complain(what, e.code());
     }
     say_whose(r.lock, "not broken: it is not of epoch " + r.epoch);
     return conflict;
@@ -68,7 +68,7 @@ int sweep(const sweep_request& r) {
     bool failed = false;
     o.on_skipped = [&](const fslock::swept_file& f) {
         failed = failed || (f.error && f.error != fslock::errc::not_a_lock_file);
-        if (f.error || r.verbose) say(printable(f.path.string()) + ": skipped: " + reason(f));
+        if (f.error || r.verbose) say(f.path.string() + ": skipped: " + reason(f));
     };
     std::error_code ec;
     const auto removed = fslock::sweep(r.directory, o, ec);
@@ -76,7 +76,7 @@ int sweep(const sweep_request& r) {
         say("a domain is a path below the directory, without `..`; temps have to be a minute old at least");
         return usage;
     }
-    if (ec) return complain(printable(r.directory), ec);
+    if (ec) return complain(r.directory, ec);
     std::cout << done << ' ' << removed << (removed == 1 ? " file\n" : " files\n");
     return failed ? io_failure : success;
 }

@@ -111,9 +111,9 @@ class session {
 
     void on_event(const fslock::event& e) {
         if (e.kind == event_kind::waiting) {
-            notice_.waiting_for(printable(fslock::to_string(e)));
+            notice_.waiting_for(fslock::to_string(e));
         } else if (e.kind == event_kind::at_risk || r_.verbose) {
-            say(printable(fslock::to_string(e)));
+            say(fslock::to_string(e));
         }
     }
 
@@ -131,7 +131,7 @@ class session {
             auto text = r_.lock + ": not acquired";
             if (const auto info = look(); info && !info->malformed)
                 text += ": held by " + fslock::to_string(info->owner) + "; see `fslock status`";
-            say(printable(text));
+            say(text);
         }
         end_with(r_.conflict_status);
     }
@@ -159,7 +159,7 @@ class session {
 
     int not_started(error_code error) const {
         const bool missing = error == std::errc::no_such_file_or_directory;
-        say(printable(r_.command[0]) + ": " +
+        say(r_.command[0] + ": " +
             (missing ? "command not found; check its name and PATH" : error.message() + "; check that it can be executed"));
         return missing ? not_found : not_executable;
     }

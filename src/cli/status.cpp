@@ -164,7 +164,7 @@ class gathering {
     }
 
     void note_error(const std::string& path, std::error_code ec) {
-        const int status = complain(printable(path), ec);
+        const int status = complain(path, ec);
         if (error_ == 0) error_ = status;
     }
 

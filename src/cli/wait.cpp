@@ -34,7 +34,7 @@ class look_out {
         if (free) return end_with(success);
         auto whom = r_.lock + ": waiting for " + (info->malformed ? "a damaged record" : fslock::to_string(info->owner));
         if (info->proof != fslock::proof::none) whom += std::string(" (") + fslock::to_string(info->proof) + ')';
-        notice_.waiting_for(printable(whom));
+        notice_.waiting_for(whom);
         const auto now = std::chrono::steady_clock::now();
         if (until_ && now >= *until_) return end_with(r_.conflict_status);
         timer_.expires_at(until_ ? std::min(now + look_every, *until_) : now + look_every);

@@ -146,8 +146,9 @@ task<std::error_code> holder::remove_record(os::world& w) {
 
 /// Whether somebody may be removing the record at this moment: without a witness, when the heartbeat is old or came
 /// late. With a flock, which leaves no second lock for that, who breaks the lock shows it by the token.
+///
+/// REQUIRES: there is no byte 1 that would say so.
 task<bool> holder::somebody_may_remove(contender& c) {
-    if (rec_.guard == witness_kind::ofd) co_return false;
     if (rec_.guard == witness_kind::flock) {
         const auto token = co_await c.world.facts_at(where_.token_path());
         co_return token || !is(token.error(), ENOENT);
@@ -157,21 +158,19 @@ task<bool> holder::somebody_may_remove(contender& c) {
 
 /// Looks so that nobody who breaks the lock can come between the look and our removal: they need byte 1 as well.
 task<standing_outcome> holder::look_to_remove(os::world& w) {
-    if (rec_.guard != witness_kind::ofd) co_return co_await look(w);
     for (int tries = 0; tries < 2; ++tries) {
-        const auto locked = facts_;
+        const auto locked = facts_.inode;
         const auto state = co_await w.lock(file_, lock_byte::removal, rec_.guard);
         if (state != lock_state::free) co_return is_now(standing::unsure, busy());
         const auto there = co_await look(w);
         // The look may have adopted a copy, which has a byte 1 of its own.
-        if (there.now != standing::ours || facts_.same_inode(locked)) co_return there;
+        if (there.now != standing::ours || facts_.inode == locked) co_return there;
     }
     co_return is_now(standing::unsure, again());
 }
 
 /// Where somebody may be at the removal, only under the token, like every removal of a record that may be judged dead.
-task<std::error_code> holder::remove(contender& c, bool under_token) {
-    if (!under_token) co_return co_await remove_record(c.world);
+task<std::error_code> holder::remove_under_token(contender& c) {
     token t;
     auto taken = co_await take_token(c, t, false);
     // A record with a witness is left behind dead if this fails, and who has the token has it for moments.
@@ -210,11 +209,18 @@ void holder::look_for_waiters(contender& c) const {
 }
 
 task<std::error_code> holder::release(contender& c) {
-    const bool under_token = co_await somebody_may_remove(c);
-    const auto there = co_await look_to_remove(c.world);
+    const bool byte_1 = rec_.guard == witness_kind::ofd;
+    bool under_token = false;
+    if (!byte_1) under_token = co_await somebody_may_remove(c);
+    standing_outcome there;
+    if (byte_1) there = co_await look_to_remove(c.world);
+    if (!byte_1) there = co_await look(c.world);
     std::error_code error;
     switch (there.now) {
-        case standing::ours: error = co_await remove(c, under_token); break;
+        case standing::ours:
+            if (under_token) error = co_await remove_under_token(c);
+            if (!under_token) error = co_await remove_record(c.world);
+            break;
         case standing::lost: error = make_error_code(errc::lost); break;
         case standing::unsure: error = is(there.error, ENOENT) ? make_error_code(errc::lost) : there.error; break;
     }

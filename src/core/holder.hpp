@@ -49,7 +49,7 @@ class holder {
     task<std::error_code> write_beat(os::world& w);
     task<bool> somebody_may_remove(contender& c);
     task<standing_outcome> look_to_remove(os::world& w);
-    task<std::error_code> remove(contender& c, bool under_token);
+    task<std::error_code> remove_under_token(contender& c);
     task<std::error_code> unlock(os::world& w);
     task<std::error_code> remove_record(os::world& w);
 

@@ -185,8 +185,8 @@ breaks = [
 
     # ---- holding ---------------------------------------------------------------------------------------------------
     Break("release without a look", "the record of the next owner is removed", holder,
-          "const auto there = co_await look_to_remove(c.world);\n    std::error_code error;",
-          "const auto there = is_now(standing::ours);\n    std::error_code error;", "engine",
+          "if (byte_1) there = co_await look_to_remove(c.world);",
+          "if (byte_1) there = is_now(standing::ours);", "engine",
           "limits/a_guard_whose_lock_went_to_another_leaves_it_alone"),
     Break("another inode is ours as well", "an owner does not notice its loss and removes its successor's record", holder,
           "if (now->same_inode(facts_)) co_return is_now(standing::ours);", "co_return is_now(standing::ours);", "engine",

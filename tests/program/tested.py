@@ -16,7 +16,7 @@ class Place:
     """A directory that is removed in the end, and how the program is called in it."""
 
     def __init__(self, program):
-        self.program = program
+        self.program = program = str(Path(program).resolve())
         self.path = Path(tempfile.mkdtemp(prefix="fslock-program-", dir=os.environ.get("FSLOCK_TEST_DIR")))
         self.environment = {**os.environ, "PATH": f"{Path(program).parent}:{os.environ['PATH']}", "LC_ALL": "C"}
         self.environment.pop("NO_COLOR", None)
