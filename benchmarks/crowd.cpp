@@ -1,7 +1,5 @@
 // Ten thousand coroutines of one process wait for one lock: what that costs while nothing happens, in memory,
 // and when their turns come.
-#include <malloc.h>
-
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
@@ -9,11 +7,10 @@
 #include <asio/read.hpp>
 #include <asio/steady_timer.hpp>
 #include <atomic>
-#include <exception>
 #include <functional>
 
 #include "fslock/fslock.hpp"
-#include "measure.hpp"
+#include "process.hpp"
 #include "system_calls.hpp"
 
 namespace {
@@ -35,23 +32,6 @@ struct page {
     std::atomic<double> cycle_us;  ///< uncontended: before and after the turns
 };
 
-double heap_in_use() {
-    const auto m = ::mallinfo2();
-    return static_cast<double>(m.uordblks + m.hblkhd);
-}
-
-double resident() {
-    std::ifstream statm("/proc/self/statm");
-    double all = 0;
-    double pages = 0;
-    statm >> all >> pages;
-    return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
-}
-
-void rethrow(const std::exception_ptr& error) {
-    if (error) std::rethrow_exception(error);
-}
-
 /// Holds the lock until told.
 void hold(page& p, const std::filesystem::path& path) {
     const auto lock = fslock::acquire(path);
@@ -69,7 +49,7 @@ class measured {
         : page_(p), path_(std::move(path)), told_(io_, told) {}
 
     void run() {
-        asio::co_spawn(io_, script(), rethrow);
+        asio::co_spawn(io_, script(), bench::rethrow);
         io_.run();
     }
 
@@ -93,7 +73,7 @@ class measured {
         co_return bench::microseconds_between(begin, bench::now_ns()) / cycles;
     }
 
-    void ask() { asio::co_spawn(io_, wait_and_leave(asked_++), rethrow); }
+    void ask() { asio::co_spawn(io_, wait_and_leave(asked_++), bench::rethrow); }
 
     asio::awaitable<void> wait_and_leave(int number) {
         fslock::lock_guard lock = co_await fslock::async_acquire(path_);
@@ -146,7 +126,7 @@ void measure_calls(const bench::setting& here, bench::table& results) {
     };
     const auto count = [&](const bench::child& c) {
         bench::sleep_for(300ms);
-        bench::call_counter counter(c.pid());
+        bench::call_counter counter({c.pid()});
         return counter.count_for(window);
     };
 
@@ -211,12 +191,12 @@ void grow(page& p, const std::filesystem::path& path, const start_waiting& start
     const auto work = asio::make_work_guard(io);
     for (int i = 0; i < 10; ++i) start(io, path);
     io.run_for(50ms);
-    const double heap = heap_in_use();
-    const double pages = resident();
+    const double heap = bench::heap_in_use();
+    const double pages = bench::anonymous_bytes(::getpid());
     for (int i = 0; i < crowd; ++i) start(io, path);
     io.run_for(200ms);
-    p.heap_bytes = (heap_in_use() - heap) / crowd;
-    p.resident_bytes = (resident() - pages) / crowd;
+    p.heap_bytes = (bench::heap_in_use() - heap) / crowd;
+    p.resident_bytes = (bench::anonymous_bytes(::getpid()) - pages) / crowd;
     ::_exit(0);
 }
 
@@ -240,7 +220,7 @@ void measure_memory(const bench::setting& here, bench::table& results) {
     results.note("memory of one of 10,000 waiters, growth of the heap");
     const double timers = bytes_of([&](asio::io_context& io, const std::filesystem::path&) {
         static asio::steady_timer never(io, asio::steady_timer::time_point::max());
-        asio::co_spawn(io, wait_for_timer(never), rethrow);
+        asio::co_spawn(io, wait_for_timer(never), bench::rethrow);
     });
     add("a coroutine that waits for a timer of Asio", timers, timers, false);
     const double callbacks = bytes_of([](asio::io_context& io, const std::filesystem::path& at) {
@@ -248,7 +228,7 @@ void measure_memory(const bench::setting& here, bench::table& results) {
     });
     add("async_acquire with a callback", callbacks, timers, true);
     const double coroutines = bytes_of([](asio::io_context& io, const std::filesystem::path& at) {
-        asio::co_spawn(io, wait_for_lock(at), rethrow);
+        asio::co_spawn(io, wait_for_lock(at), bench::rethrow);
     });
     add("a coroutine in async_acquire, its frames included", coroutines, timers, true);
     results.note(bench::text("the last one: %.0f bytes by resident pages", p.resident_bytes.load()));

@@ -1,8 +1,6 @@
 // Ten thousand different locks, held by one process and waited for by another: what that costs while nothing
 // happens.
 #include <fcntl.h>
-#include <malloc.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -11,11 +9,10 @@
 #include <asio/io_context.hpp>
 #include <asio/posix/stream_descriptor.hpp>
 #include <atomic>
-#include <ctime>
 #include <numeric>
 
 #include "fslock/fslock.hpp"
-#include "measure.hpp"
+#include "process.hpp"
 
 namespace {
 
@@ -37,15 +34,6 @@ std::filesystem::path lock_at(const std::filesystem::path& directory, int number
     return directory / ("lock-" + std::to_string(number));
 }
 
-double heap_in_use() {
-    const auto m = ::mallinfo2();
-    return static_cast<double>(m.uordblks + m.hblkhd);
-}
-
-void rethrow(const std::exception_ptr& error) {
-    if (error) std::rethrow_exception(error);
-}
-
 // ---- the two processes -----------------------------------------------------------------------------------
 
 asio::awaitable<void> hold_all(page& p, const std::filesystem::path& directory, int count,
@@ -56,9 +44,9 @@ asio::awaitable<void> hold_all(page& p, const std::filesystem::path& directory, 
     for (int i = 0; i < count; ++i) {
         fslock::lock_guard lock = co_await fslock::async_acquire(lock_at(directory, i));
         locks.push_back(std::move(lock));
-        if (i == 9) heap = heap_in_use();  // what is needed once is there now
+        if (i == 9) heap = bench::heap_in_use();  // what is needed once is there now
     }
-    p.heap_bytes = (heap_in_use() - heap) / (count - 10);
+    p.heap_bytes = (bench::heap_in_use() - heap) / (count - 10);
     p.held = count;
     char c = 0;
     co_await told.async_read_some(asio::buffer(&c, 1), asio::use_awaitable);
@@ -68,7 +56,7 @@ asio::awaitable<void> hold_all(page& p, const std::filesystem::path& directory, 
 void holder(page& p, const std::filesystem::path& directory, int count, int told) {
     asio::io_context io(1);
     asio::posix::stream_descriptor pipe(io, told);
-    asio::co_spawn(io, hold_all(p, directory, count, pipe), rethrow);
+    asio::co_spawn(io, hold_all(p, directory, count, pipe), bench::rethrow);
     io.run();
 }
 
@@ -80,27 +68,12 @@ asio::awaitable<void> wait_for_one(page& p, std::filesystem::path path, int coun
 
 void contender(page& p, const std::filesystem::path& directory, int count) {
     asio::io_context io(1);
-    for (int i = 0; i < count; ++i) asio::co_spawn(io, wait_for_one(p, lock_at(directory, i), count), rethrow);
+    for (int i = 0; i < count; ++i)
+        asio::co_spawn(io, wait_for_one(p, lock_at(directory, i), count), bench::rethrow);
     io.run();
 }
 
 // ---- what is measured ------------------------------------------------------------------------------------
-
-double cpu_us(pid_t process) {
-    clockid_t clock{};
-    timespec t{};
-    if (::clock_getcpuclockid(process, &clock) != 0 || ::clock_gettime(clock, &t) != 0)
-        bench::fail("its CPU time");
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-
-/// The share of one core that `process` uses.
-double cpu_share(pid_t process, std::chrono::milliseconds window) {
-    const auto begin = bench::now_ns();
-    const double cpu = cpu_us(process);
-    bench::sleep_for(window);
-    return (cpu_us(process) - cpu) / bench::microseconds_between(begin, bench::now_ns());
-}
 
 std::string percent(double share) {
     return bench::text("%.2f %%", 100 * share);
@@ -110,9 +83,9 @@ std::string percent(double share) {
 /// `interval`.
 template <class Calls>
 double bare_share(int count, std::chrono::milliseconds interval, Calls calls) {
-    const double before = cpu_us(::getpid());
+    const double before = bench::cpu_us(::getpid());
     for (int i = 0; i < count; ++i) calls(i);
-    return (cpu_us(::getpid()) - before) / std::chrono::duration<double, std::micro>(interval).count();
+    return (bench::cpu_us(::getpid()) - before) / std::chrono::duration<double, std::micro>(interval).count();
 }
 
 /// The least that a heartbeat can be, on files of the size of a record.
@@ -171,29 +144,6 @@ std::array<int, 20> beats_in_slots(const std::filesystem::path& directory, int c
     return slots;
 }
 
-/// Raises the limit of descriptors. A lock that is held has one, and a process that has more than half of what
-/// it may keeps no witness; a lock that is waited for may have two. Returns how many locks fit.
-int raise_limit(bench::table& results, int wanted) {
-    constexpr rlim_t reserve = 1024;
-    const rlim_t needed = 2 * static_cast<rlim_t>(wanted) + reserve;
-    rlimit limit{};
-    (void)::getrlimit(RLIMIT_NOFILE, &limit);
-    const auto was = limit;
-    limit.rlim_cur = std::max(limit.rlim_cur, std::min(needed, limit.rlim_max));
-    if (limit.rlim_cur < needed) {
-        const rlimit higher{needed, std::max(needed, limit.rlim_max)};
-        if (::setrlimit(RLIMIT_NOFILE, &higher) == 0) limit = higher;
-    }
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-    const auto fits =
-        static_cast<int>(std::min<rlim_t>(static_cast<rlim_t>(wanted), (limit.rlim_cur - reserve) / 2));
-    results.note(bench::text("RLIMIT_NOFILE: soft %llu, hard %llu; raised to %llu, which is for %d locks",
-                             static_cast<unsigned long long>(was.rlim_cur),
-                             static_cast<unsigned long long>(was.rlim_max),
-                             static_cast<unsigned long long>(limit.rlim_cur), fits));
-    return fits;
-}
-
 void report_holder(bench::table& results, page& p, double share, double floor,
                    const std::array<int, 20>& slots) {
     results.add({"holder: heap of a held lock",
@@ -222,7 +172,7 @@ void report_holder(bench::table& results, page& p, double share, double floor,
 }
 
 void measure(const bench::setting& here, bench::table& results) {
-    const int count = raise_limit(results, 10'000);
+    const int count = bench::raise_limit(results, 10'000);
     if (count < 100) throw std::runtime_error("too few descriptors");
     const double scale = 10'000.0 / count;
     if (count < 10'000) results.note(bench::text("%d locks only: CPU is scaled by %.2f", count, scale));
@@ -238,7 +188,7 @@ void measure(const bench::setting& here, bench::table& results) {
     bench::wait_until(
         "all are held", [&] { return p.held == count; }, 10ms);
     bench::sleep_for(heartbeat + 500ms);  // every lock has its own beat by now
-    const double held_share = scale * cpu_share(holding.pid(), window);
+    const double held_share = scale * bench::cpu_share(holding.pid(), window);
     bench::expect_no_failed_child();
     const auto slots = beats_in_slots(locks, count);
     report_holder(results, p, held_share, beats_floor, slots);
@@ -252,7 +202,7 @@ void measure(const bench::setting& here, bench::table& results) {
     bench::wait_until(
         "all were asked for", [&] { return p.asked == count; }, 10ms);
     bench::sleep_for(3s);
-    const double waiting_share = scale * cpu_share(waiting.pid(), window);
+    const double waiting_share = scale * bench::cpu_share(waiting.pid(), window);
     bench::expect_no_failed_child();
     const int too_early = p.inherited;
     results.add({"bare calls of looking every 100 ms (open, ask, close)", percent(polls_floor), "", "1.00 x"});

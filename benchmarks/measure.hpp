@@ -1,24 +1,19 @@
-// What the benchmarks share: time and its order statistics, processes, pages that processes share, and the
-// table.
+// What the benchmarks share: time and its order statistics, the table, where and how long to measure.
 #pragma once
 
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -69,14 +64,6 @@ inline void sleep_for(std::chrono::nanoseconds time) {
     throw std::system_error(errno, std::system_category(), what);
 }
 
-/// Throws if a child of this process has failed; what was measured then means nothing. Killed is not failed.
-inline void expect_no_failed_child() {
-    siginfo_t ended{};
-    if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return;  // there is none
-    if (ended.si_pid != 0 && ended.si_code == CLD_EXITED && ended.si_status != 0)
-        throw std::runtime_error("a process of the benchmark failed");
-}
-
 /// Waits until `reached()` is true; throws when that takes longer than two minutes, or a child fails.
 template <class Condition>
 void wait_until(const char* what, Condition reached,
@@ -88,75 +75,6 @@ void wait_until(const char* what, Condition reached,
         sleep_for(nap);
     }
 }
-
-// ---- processes -------------------------------------------------------------------------------------------
-
-/// Zeroed, and shared with all processes that are forked from now on. Stays until the program ends.
-template <class T>
-[[nodiscard]] T& shared_page() {
-    void* const memory = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) fail("mmap");
-    return *new (memory) T{};
-}
-
-/// A forked process that runs `body` and ends. It dies with its parent, and with this object.
-class child {
- public:
-    template <class Body>
-    explicit child(Body body) {
-        (void)std::fflush(nullptr);
-        const pid_t parent = ::getpid();
-        pid_ = ::fork();
-        if (pid_ < 0) fail("fork");
-        if (pid_ != 0) return;
-        (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (::getppid() != parent) ::_exit(1);  // it died before that was said
-        (void)::prctl(PR_SET_TIMERSLACK, 1UL);  // short naps are to be short
-        ::_exit(status_of(body));
-    }
-    child(const child&) = delete;
-    child& operator=(const child&) = delete;
-    ~child() {
-        kill();
-        reap();
-    }
-
-    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-    void kill() const noexcept {
-        if (!reaped_) (void)::kill(pid_, SIGKILL);
-    }
-    /// Waits for its end.
-    void reap() noexcept {
-        while (!reaped_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-        }
-        reaped_ = true;
-    }
-    /// Whether it sleeps in a call of the system.
-    [[nodiscard]] bool asleep() const { return is_asleep(pid_); }
-
-    [[nodiscard]] static bool is_asleep(pid_t pid) {
-        std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-        std::string line;
-        std::getline(stat, line);
-        const auto at = line.rfind(')');
-        return at != std::string::npos && line.compare(at, 4, ") S ") == 0;
-    }
-
- private:
-    template <class Body>
-    static int status_of(Body& body) noexcept {
-        try {
-            body();
-            return 0;
-        } catch (const std::exception& e) {
-            (void)std::fprintf(stderr, "process %d: %s\n", static_cast<int>(::getpid()), e.what());
-            return 1;
-        }
-    }
-
-    pid_t pid_ = -1;
-    bool reaped_ = false;
-};
 
 // ---- the table -------------------------------------------------------------------------------------------
 
@@ -238,18 +156,30 @@ class table {
 
 // ---- programs --------------------------------------------------------------------------------------------
 
+/// Takes `--name value`, and says whether it knows that name.
+using more_options = std::function<bool(std::string_view name, const std::string& value)>;
+
 /// A fresh directory, removed at the end, and how long to measure in it.
 class setting {
  public:
-    setting(int argc, char** argv) {
-        std::string base = "/tmp";
+    setting(int argc, char** argv, const more_options& more, std::string base) {
         for (int i = 1; i < argc; ++i) {
-            if (std::string_view(argv[i]) == "--quick") {
+            const std::string_view word = argv[i];
+            if (word == "--quick") {
                 quick = true;
-            } else {
-                base = argv[i];
+            } else if (!word.starts_with("--")) {
+                base = word;
+            } else if (i + 1 == argc) {
+                throw std::invalid_argument(std::string(word) + " needs a value");
+            } else if (const std::string value = argv[++i]; word == "--json") {
+                json = value;
+            } else if (word == "--tables") {
+                tables = value;
+            } else if (!more || !more(word.substr(2), value)) {
+                throw std::invalid_argument("unknown: " + std::string(word));
             }
         }
+        if (!tables.empty()) std::filesystem::create_directories(tables);
         std::string name = (std::filesystem::path(base) / "fslock-bench-XXXXXX").native();
         if (::mkdtemp(name.data()) == nullptr) fail(name);
         directory = name;
@@ -267,12 +197,16 @@ class setting {
 
     std::filesystem::path directory;
     bool quick = false;
+    std::filesystem::path json;    ///< the file to write the results to; empty: none
+    std::filesystem::path tables;  ///< the directory for what is drawn from; empty: none
 };
 
-/// PROGRAM [DIRECTORY] [--quick]. The status says whether all bounds were kept.
-inline int run(int argc, char** argv, const char* title, void (*measure)(const setting&, table&)) {
+/// PROGRAM [DIRECTORY] [--quick] [--NAME VALUE]...; without a directory, in `base`. The status says whether all
+/// bounds were kept.
+inline int run(int argc, char** argv, const char* title, void (*measure)(const setting&, table&),
+               const more_options& more = {}, const char* base = "/tmp") {
     try {
-        const setting here(argc, argv);
+        const setting here(argc, argv, more, base);
         table results(std::string(title) + ", in " + here.directory.native() + (here.quick ? ", quick" : ""));
         measure(here, results);
         return results.failed() ? 1 : 0;

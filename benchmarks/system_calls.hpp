@@ -1,4 +1,4 @@
-// Counts the system calls of a child process, by ptrace(2): that needs no package and no privilege.
+// Counts the system calls of processes, by ptrace(2): that needs no package and no privilege.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "measure.hpp"
 
@@ -23,28 +24,28 @@ struct calls {
     std::uint64_t sleeps = 0;  ///< epoll_wait: one turn of the event loop
 };
 
-/// Watches all threads of one child of the calling thread. While it lives, every call of the child is stopped
-/// twice: time means nothing then.
+/// Watches all threads of some processes. While it lives, every call of theirs is stopped twice: time means
+/// nothing then.
 class call_counter {
  public:
-    explicit call_counter(pid_t child) {
-        for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(child) + "/task"))
-            seize(std::stoi(task.path().filename()));
-        // Seizing interrupts what a thread waits in: it has to call that anew.
-        (void)count_for(std::chrono::milliseconds(200));
+    explicit call_counter(const std::vector<pid_t>& processes) {
+        try {
+            for (const auto p : processes)
+                for (const auto& task :
+                     std::filesystem::directory_iterator("/proc/" + std::to_string(p) + "/task"))
+                    seize(p, std::stoi(task.path().filename()));
+            // Seizing interrupts what a thread waits in: it has to call that anew.
+            (void)count_for(std::chrono::milliseconds(200));
+        } catch (...) {
+            detach();
+            throw;
+        }
     }
     call_counter(const call_counter&) = delete;
     call_counter& operator=(const call_counter&) = delete;
-    ~call_counter() {
-        for (const pid_t thread : threads_) {
-            (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
-            int status = 0;
-            if (::waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
-                (void)::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
-        }
-    }
+    ~call_counter() { detach(); }
 
-    /// Lets the child run, and counts the calls that it starts meanwhile.
+    /// Lets them run, and counts the calls that they start meanwhile.
     [[nodiscard]] calls count_for(std::chrono::milliseconds time) {
         counted_ = {};
         const auto end = std::chrono::steady_clock::now() + time;
@@ -54,9 +55,23 @@ class call_counter {
     }
 
  private:
-    void seize(pid_t thread) {
+    void detach() {
+        for (const pid_t thread : threads_) {
+            (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+            int status = 0;
+            if (::waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
+                (void)::ptrace(PTRACE_DETACH, thread, nullptr, nullptr);
+        }
+    }
+
+    void seize(pid_t process, pid_t thread) {
         constexpr long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
-        if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) fail("ptrace");
+        if (::ptrace(PTRACE_SEIZE, thread, nullptr, options) != 0) {
+            // A thread that one of the others has just started is ours already, and says so by its first stop.
+            const bool known = thread != process && (errno == EPERM || errno == ESRCH);
+            if (!known) fail("ptrace");
+            return;
+        }
         (void)::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
         threads_.insert(thread);
     }

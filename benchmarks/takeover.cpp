@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "fslock/fslock.hpp"
-#include "measure.hpp"
+#include "process.hpp"
 
 namespace {
 

@@ -1,14 +1,10 @@
 // What a lock that nobody else wants costs beside the bare system calls it is made of, round by round in turns.
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
-#include <asio/awaitable.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/io_context.hpp>
 #include <atomic>
 
-#include "fslock/fslock.hpp"
-#include "measure.hpp"
+#include "cycles.hpp"
 
 // ---- allocations are counted where all of them end -------------------------------------------------------
 
@@ -42,129 +38,48 @@ constexpr bool allocations_are_counted = false;
 
 namespace {
 
-namespace asio = fslock::asio;
-
-/// The six calls that a lock cannot do without: open, lock, write, link, unlink, close.
-void bare_cycle(const std::string& directory, const std::string& path, const std::string& record) {
-    const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    struct flock range {};
-    range.l_type = F_WRLCK;
-    range.l_len = 1;
-    char from[32];
-    std::snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
-    const bool done = fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
-                      ::write(fd, record.data(), record.size()) == static_cast<ssize_t>(record.size()) &&
-                      ::linkat(AT_FDCWD, from, AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 &&
-                      ::unlink(path.c_str()) == 0 && ::close(fd) == 0;
-    if (!done) bench::fail("the bare calls in " + directory);
-}
-
-/// With `durability::full`: a named file, which is synced before it becomes the record; then its directory.
-void bare_durable_cycle(const std::string& directory, const std::string& path, const std::string& record) {
-    const auto temp = path + ".tmp";
-    const int fd = ::open(temp.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    struct flock range {};
-    range.l_type = F_WRLCK;
-    range.l_len = 1;
-    bool done = fd >= 0 && ::fcntl(fd, F_OFD_SETLK, &range) == 0 &&
-                ::write(fd, record.data(), record.size()) == static_cast<ssize_t>(record.size()) &&
-                ::fsync(fd) == 0 && ::link(temp.c_str(), path.c_str()) == 0 && ::unlink(temp.c_str()) == 0;
-    const int there = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    done = done && there >= 0 && ::fsync(there) == 0 && ::close(there) == 0 && ::unlink(path.c_str()) == 0 &&
-           ::close(fd) == 0;
-    if (!done) bench::fail("the bare calls in " + directory);
-}
-
-asio::io_context& loop() {
-    static asio::io_context io(1);
-    return io;
-}
-
-asio::awaitable<void> coroutine_cycles(const std::filesystem::path& path, fslock::options o, int cycles) {
-    for (int i = 0; i < cycles; ++i) {
-        const fslock::lock_guard lock = co_await fslock::async_acquire(path, o);
-        if (!lock) throw std::runtime_error("no lock");
-    }
-}
-
-void await_cycles(const std::filesystem::path& path, const fslock::options& o, int cycles) {
-    asio::co_spawn(loop(), coroutine_cycles(path, o, cycles), [](const std::exception_ptr& e) {
-        if (e) std::rethrow_exception(e);
-    });
-    loop().restart();
-    loop().run();
-}
-
-struct contestant {
-    const char* name;
-    void (*run)(const std::filesystem::path& path, int cycles);
-    double budget = 0;  ///< in bare calls; none for these themselves
-    std::vector<double> us = {};
-    std::vector<double> ratios = {};
-};
-
-const std::string record(250, 'x');
+using bench::contestant;
+using path = std::filesystem::path;
 
 std::vector<contestant> relaxed_ones() {
     return {
-        {"the six bare calls",
-         [](const std::filesystem::path& p, int cycles) {
-             const std::string directory = p.parent_path();
-             for (int i = 0; i < cycles; ++i) bare_cycle(directory, p.native(), record);
-         }},
-        {"co_await async_acquire, release",
-         [](const std::filesystem::path& p, int cycles) { await_cycles(p, {}, cycles); }, 1.3},
-        {"acquire, release (blocking)",
-         [](const std::filesystem::path& p, int cycles) {
-             for (int i = 0; i < cycles; ++i) (void)static_cast<bool>(fslock::acquire(p));
-         },
-         2.5},
+        {"the six bare calls", bench::bare_cycles},
+        {"co_await async_acquire, release", [](const path& p, int n) { bench::await_cycles(p, {}, n); }, 1.3},
+        {"acquire, release (blocking)", [](const path& p, int n) { bench::blocking_cycles(p, {}, n); }, 2.5},
     };
 }
 
 std::vector<contestant> durable_ones() {
     return {
-        {"the bare calls with both syncs",
-         [](const std::filesystem::path& p, int cycles) {
-             const std::string directory = p.parent_path();
-             for (int i = 0; i < cycles; ++i) bare_durable_cycle(directory, p.native(), record);
-         }},
+        {"the bare calls with both syncs", bench::bare_durable_cycles},
         {"co_await async_acquire, release, durability::full",
-         [](const std::filesystem::path& p, int cycles) {
-             fslock::options o;
-             o.durability = fslock::durability::full;
-             await_cycles(p, o, cycles);
-         },
-         1.1},
+         [](const path& p, int n) { bench::await_cycles(p, bench::durable(), n); }, 1.1},
     };
 }
 
-/// Where the first contestant takes less than `least_us`, the budgets mean nothing.
-void compete(bench::table& results, std::vector<contestant> all, const std::filesystem::path& path, int rounds,
-             int cycles, double least_us = 0) {
-    for (auto& c : all) c.run(path, cycles);  // for nothing: caches, threads, the first look at the directory
-    for (int round = 0; round < rounds; ++round) {
-        for (auto& c : all) {
-            const auto begin = bench::now_ns();
-            c.run(path, cycles);
-            c.us.push_back(bench::microseconds_between(begin, bench::now_ns()) / cycles);
-            c.ratios.push_back(c.us.back() / all.front().us.back());
-        }
-    }
+/// Where a sync reaches no device its budget means nothing.
+bool in_memory(const path& at) {
+    struct statfs about {};
+    if (::statfs(at.parent_path().c_str(), &about) != 0) bench::fail(at);
+    return about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC;
+}
+
+void compete(bench::table& results, std::vector<contestant> all, const path& at, int rounds, int cycles,
+             bool bounded) {
+    bench::in_turns(all, at, rounds, cycles);
     results.note(bench::text("one cycle, of %d rounds of %d cycles; the ratio is the median of the rounds'",
                              rounds, cycles));
-    const bool comparable = bench::median(all.front().us) >= least_us;
     for (const auto& c : all) {
         bench::row r = bench::times(c.name, c.us, 1);
         const double ratio = bench::median(c.ratios);
         r.ratio = bench::ratio_text(ratio);
-        if (c.budget != 0 && comparable) r.bounds = {{bench::text("<= %.1f x", c.budget), ratio <= c.budget}};
+        if (c.budget != 0 && bounded) r.bounds = {{bench::text("<= %.1f x", c.budget), ratio <= c.budget}};
         results.add(r);
     }
 }
 
 /// Of the library: the path is a parameter by value, and its copy the caller's.
-void count_allocations(bench::table& results, const std::filesystem::path& path) {
+void count_allocations(bench::table& results, const path& at) {
     constexpr int cycles = 1000;
     constexpr double budget = 4;
     if (!allocations_are_counted) return;
@@ -175,10 +90,10 @@ void count_allocations(bench::table& results, const std::filesystem::path& path)
         counting = false;
         return static_cast<double>(allocations);
     };
-    const double copies = of([&] { const std::filesystem::path copy = path; });
-    await_cycles(path, {}, 100);
-    const double frames = of([&] { await_cycles(path, {}, 0); });
-    const double each = (of([&] { await_cycles(path, {}, cycles); }) - frames) / cycles;
+    const double copies = of([&] { const path copy = at; });
+    bench::await_cycles(at, {}, 100);
+    const double frames = of([&] { bench::await_cycles(at, {}, 0); });
+    const double each = (of([&] { bench::await_cycles(at, {}, cycles); }) - frames) / cycles;
     results.add({"allocations of a copy of the path", bench::text("%.0f", copies), "", "1.00 x"});
     results.add({"allocations of async_acquire, release, without that",
                  bench::text("%.2f", each - copies),
@@ -188,10 +103,11 @@ void count_allocations(bench::table& results, const std::filesystem::path& path)
 }
 
 void measure(const bench::setting& here, bench::table& results) {
-    compete(results, relaxed_ones(), here / "lock", here.count(120, 20), 200);
-    count_allocations(results, here / "lock");
-    constexpr double a_sync_us = 500;  // what is faster, as on tmpfs, reaches no device
-    compete(results, durable_ones(), here / "lock", here.count(30, 5), 10, a_sync_us);
+    const path at = here / "lock";
+    // Not more cycles than that: ext4 looks at every inode that was freed in the last minute before it takes one.
+    compete(results, relaxed_ones(), at, here.count(400, 120), 20, true);
+    count_allocations(results, at);
+    compete(results, durable_ones(), at, here.count(300, 100), 2, !in_memory(at));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct release_initiation {
 /// lock. While it holds, its record is kept fresh by the execution context it was acquired on, which has work for
 /// that long, as with a pending timer. The destructor gives the lock back, silently and at once, whatever state that
 /// context is in: stopped, never run again, or destroyed. On a shared filesystem, where a call may hang, it leaves
-/// the removal to a background thread.
+/// the removal to a background thread; a program that exits waits for those, but no longer than 5 s for all together.
 ///
 /// In the child of a fork an inherited guard owns nothing and does nothing.
 ///

@@ -31,12 +31,12 @@ publishing next_best(publishing how) {
 constexpr std::int64_t as_good_as_now_ms = 100;
 
 /// Brings the times of a prepared record up to date. Its text, or nothing if they are.
-std::string refreshed(os::world& w, prepared& p) {
+record_text refreshed(os::world& w, prepared& p) {
     const auto now = w.wall_ns() / 1'000'000;
     const auto age = now - p.rec.created_at_ms;
     if (age >= 0 && age < as_good_as_now_ms) return {};
     p.rec.created_at_ms = p.rec.heartbeat_at_ms = now;
-    return format(p.rec);
+    return format<record_text>(p.rec);
 }
 
 /// The kind that the record will name. Nothing is locked on a shared filesystem.
@@ -53,7 +53,7 @@ bool must_sync(const place& where, const options& o) {
 task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
                            std::int64_t floor) {
     p.rec = own_record(w, o, guard, floor);
-    const auto text = format(p.rec);
+    const auto text = format<record_text>(p.rec);
     // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
     w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
     const auto error = co_await w.write(p.file, text);
@@ -115,10 +115,18 @@ task<found> look_for_ours(os::world& w, const place& where, const std::string& t
     co_return ours ? found::ours : found::not_ours;
 }
 
+/// sshfs says EPERM for most of what a server refuses: also when the name is taken, unless its cache knew that.
+task<std::error_code> taken_or(std::error_code said, os::world& w, const place& where, const std::string& target) {
+    if (!where.shared() || said != system_error(EPERM)) co_return said;
+    const auto there = co_await w.facts_at(target);
+    co_return there ? system_error(EEXIST) : said;
+}
+
 /// What an attempt on a shared filesystem really came to. The times are set anew, so that a record which was long in
 /// coming is not old when it appears.
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said) {
+    said = co_await taken_or(said, w, where, target);
     if (said && said != system_error(EEXIST) && said != system_error(EIO)) co_return said;
     p.maybe_at = target;
     if (!said) (void)co_await w.touch(p.file);
@@ -133,7 +141,14 @@ task<std::error_code> settle_claim(os::world& w, const place& where, const std::
 /// Step 2 by a hard link.
 task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
     auto error = co_await w.link(p.file, p.temp, target);
-    if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
+    if (where.shared()) {
+        error = co_await settle_claim(w, where, target, p, error);
+        if (error == system_error(EPERM)) {
+            // What was in the way may just have gone: once more, before links are given up here for good.
+            error = co_await w.link(p.file, p.temp, target);
+            error = co_await settle_claim(w, where, target, p, error);
+        }
+    }
     if (!error) where.where->links_work.store(true, std::memory_order_relaxed);
     if (!error && !p.temp.empty()) {
         (void)co_await w.unlink(p.temp);
@@ -181,7 +196,7 @@ task<std::error_code> unlock_created(os::world& w, const place& where, const pre
 task<std::error_code> create_at(os::world& w, const place& where, const std::string& target, const options& o,
                                 prepared& p, std::int64_t floor) {
     auto made = co_await w.create(target, o.mode, where.kind());
-    if (!made) co_return made.error();
+    if (!made) co_return co_await taken_or(made.error(), w, where, target);
     p.file = std::move(made->file);
     p.facts = made->facts;
     const auto locked = co_await lock_created(w, where, p);
@@ -237,7 +252,7 @@ record own_record(os::world& w, const options& o, os::witness_kind guard, std::i
     r.boot_id = self.boot_id;
     r.pid_ns = self.pid_ns;
     r.created_at_ms = r.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    r.writer_epoch = std::to_string(self.pid) + '-' + std::to_string(w.next_stamp(floor));
+    r.writer_epoch = epoch_of(self.pid, w.next_stamp(floor));
     r.guard = guard;
     r.heartbeat_ms = o.heartbeat_interval.count();
     r.label = o.label;

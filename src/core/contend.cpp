@@ -15,6 +15,7 @@ using std::chrono::microseconds;
 constexpr milliseconds first_blocked_backoff{250};
 constexpr milliseconds longest_blocked_backoff{5'000};
 constexpr microseconds first_busy_backoff{50};
+constexpr int hand_over_looks = 10;
 constexpr milliseconds reclaim_blocked_every{60'000};
 constexpr milliseconds safety_net{5'000};  // between two looks of those who are told
 
@@ -292,12 +293,18 @@ task<turn> act_on(contender& c, wait_state& s, finding& f) {
     co_return t;
 }
 
-/// Our process had the lock a moment ago, and others were waiting.
+/// Our process had the lock a moment ago, and others were waiting: until one of them has it, or they had their time.
 task<bool> leave_it_to_others(contender& c) {
     if (!c.seen.yield_until) co_return true;
     const auto until = *std::exchange(c.seen.yield_until, std::nullopt);
-    if (c.world.now() >= until) co_return true;
-    co_return co_await pause(c, until);
+    for (int looks = 0; looks < hand_over_looks && c.world.now() < until && !past_deadline(c); ++looks) {
+        const auto there = co_await c.world.facts_at(c.where.path());
+        if (there) co_return true;
+        const auto again = c.world.now() + microseconds(hand_over_pause) / hand_over_looks;
+        const bool go_on = co_await pause(c, std::min(until, again));
+        if (!go_on) co_return false;
+    }
+    co_return true;
 }
 
 task<contend_outcome> contend_until(contender& c, bool claimed) {
@@ -330,7 +337,7 @@ milliseconds blocked_backoff(unsigned blocked_before, milliseconds poll_interval
 owner_info describe(const record& r, const os::identity& self) {
     owner_info o;
     o.pid = r.pid;
-    o.hostname = r.hostname;
+    o.hostname = r.hostname.view();
     o.writer_epoch = r.writer_epoch;
     o.label = r.label;
     o.acquired = wall_time(r.created_at_ms);

@@ -110,9 +110,7 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
 
 task<std::error_code> holder::write_beat(os::world& w) {
     const auto began = w.now();
-    record fresh = rec_;
-    fresh.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    const auto text = format(fresh);
+    const auto text = format<record_text>(rec_, w.wall_ns() / 1'000'000);
     std::error_code error;
     if (guarded()) {
         error = co_await w.write(file_, text);

@@ -18,14 +18,16 @@ using simdjson::dom::element;
 
 // ---- writing ---------------------------------------------------------------------------------------------------
 
-void append_number(std::string& to, std::uint64_t n, int width = 0) {
+template <class Text>
+void append_number(Text& to, std::uint64_t n, int width = 0) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, n).ptr;
     for (auto missing = width - (end - digits); missing > 0; --missing) to += '0';
     to.append(digits, end);
 }
 
-void append_escaped(std::string& to, std::string_view text) {
+template <class Text>
+void append_escaped(Text& to, std::string_view text) {
     static constexpr char hex[] = "0123456789abcdef";
     const bool readable = is_utf8(text);
     for (const char c : text) {
@@ -43,7 +45,8 @@ void append_escaped(std::string& to, std::string_view text) {
     }
 }
 
-void append_text(std::string& to, std::string_view key, std::string_view value) {
+template <class Text>
+void append_text(Text& to, std::string_view key, std::string_view value) {
     to += ",\"";
     to += key;
     to += "\":\"";
@@ -51,7 +54,8 @@ void append_text(std::string& to, std::string_view key, std::string_view value) 
     to += '"';
 }
 
-void append_value(std::string& to, std::string_view key, std::uint64_t value, int width = 0) {
+template <class Text>
+void append_value(Text& to, std::string_view key, std::uint64_t value, int width = 0) {
     to += ",\"";
     to += key;
     to += "\":";
@@ -89,7 +93,8 @@ bool read_unsigned(const element& from, std::optional<std::uint64_t>& into) {
     return true;
 }
 
-bool read_text(const element& from, std::string& into) {
+template <class Text>
+bool read_text(const element& from, Text& into) {
     std::string_view s;
     if (from.get_string().get(s) != simdjson::SUCCESS) return false;
     into = s;
@@ -224,16 +229,17 @@ bool read_record(std::string_view text, record& into) {
 
 void prepare_to_read() noexcept { parsers.fill(); }
 
-std::string format(const record& r) {
-    std::string line;
+template <class Text>
+Text format(const record& r, std::int64_t heartbeat_at_ms) {
+    Text line;
     line.reserve(384);
     line += first_key;
     append_number(line, static_cast<std::uint64_t>(r.pid));
-    append_text(line, "hostname", r.hostname);
+    append_text(line, "hostname", r.hostname.view());
     if (r.process_start_time) append_value(line, "process_start_time", *r.process_start_time);
-    if (!r.boot_id.empty()) append_text(line, "boot_id", r.boot_id);
+    if (!r.boot_id.empty()) append_text(line, "boot_id", r.boot_id.view());
     append_value(line, "created_at_ms", thirteen_digits(r.created_at_ms));
-    append_value(line, "heartbeat_at_ms", thirteen_digits(r.heartbeat_at_ms));
+    append_value(line, "heartbeat_at_ms", thirteen_digits(heartbeat_at_ms));
     append_text(line, "writer_epoch", r.writer_epoch);
     if (r.pid_ns) append_value(line, "pid_ns", *r.pid_ns);
     if (r.guard != os::witness_kind::none) append_text(line, "guard", name_of(r.guard));
@@ -242,6 +248,9 @@ std::string format(const record& r) {
     line += "}\n";
     return line;
 }
+
+template std::string format(const record& r, std::int64_t heartbeat_at_ms);
+template record_text format(const record& r, std::int64_t heartbeat_at_ms);
 
 parsed parse(std::string_view text) {
     parsed p;
@@ -253,6 +262,14 @@ parsed parse(std::string_view text) {
         p.kind = looks_like_record(text) ? content::malformed : content::foreign;
     }
     return p;
+}
+
+std::string epoch_of(int pid, std::int64_t stamp) {
+    char text[32];  // a sign at most, and 10 and 19 digits
+    auto* end = std::to_chars(text, text + 11, pid).ptr;
+    *end++ = '-';
+    end = std::to_chars(end, text + sizeof text, stamp).ptr;
+    return {text, end};
 }
 
 std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "../os/world.hpp"
+#include "task.hpp"
 
 namespace fslock::core {
 
@@ -17,9 +18,9 @@ inline constexpr std::size_t record_limit = 4096;
 /// verdict rests on them.
 struct record {
     int pid = 0;
-    std::string hostname;
+    os::shared_text hostname;
     std::optional<std::uint64_t> process_start_time;
-    std::string boot_id;  ///< empty: not recorded
+    os::shared_text boot_id;  ///< empty: not recorded
     std::int64_t created_at_ms = 0;
     std::int64_t heartbeat_at_ms = 0;
     std::string writer_epoch;
@@ -31,9 +32,17 @@ struct record {
     friend bool operator==(const record&, const record&) = default;
 };
 
+/// For a line that is written at once and then forgotten.
+using record_text = std::basic_string<char, std::char_traits<char>, frame_allocator<char>>;
+
 /// The line for `r`, with its newline. Texts that are not UTF-8 have their bad bytes replaced by `?`, since a record
 /// that nobody can read protects nobody. Times have 13 digits, so lines of one owner have one length.
-[[nodiscard]] std::string format(const record& r);
+template <class Text = std::string>  // or record_text
+[[nodiscard]] Text format(const record& r, std::int64_t heartbeat_at_ms);
+template <class Text = std::string>
+[[nodiscard]] Text format(const record& r) {
+    return format<Text>(r, r.heartbeat_at_ms);
+}
 
 /// What a file at a lock path turned out to hold.
 enum class content : std::uint8_t {
@@ -54,6 +63,8 @@ struct parsed {
 /// Makes what reading needs, so that nothing has to be made while the program ends. Cheap when that was done.
 void prepare_to_read() noexcept;
 
+/// `<pid>-<ns>`
+[[nodiscard]] std::string epoch_of(int pid, std::int64_t stamp);
 /// The nanosecond part of an epoch `<pid>-<ns>`, or 0.
 [[nodiscard]] std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept;
 

@@ -13,6 +13,19 @@ namespace fslock::core {
 [[nodiscard]] void* allocate_frame(std::size_t bytes);
 void deallocate_frame(void* frame, std::size_t bytes) noexcept;
 
+/// The same store for what lives about as long as a frame.
+template <class T>
+struct frame_allocator {
+    using value_type = T;
+    frame_allocator() noexcept = default;
+    template <class U>
+    explicit(false) frame_allocator(const frame_allocator<U>&) noexcept {}
+
+    [[nodiscard]] T* allocate(std::size_t n) { return static_cast<T*>(allocate_frame(n * sizeof(T))); }
+    void deallocate(T* at, std::size_t n) noexcept { deallocate_frame(at, n * sizeof(T)); }
+    friend bool operator==(const frame_allocator&, const frame_allocator&) noexcept { return true; }
+};
+
 /// A coroutine that starts when it is awaited, or by `resume`, and is destroyed with its `task`, wherever it is
 /// suspended. Not thread-safe: one thread at a time may run it.
 template <class T>

@@ -51,6 +51,9 @@ const std::error_category& error_category() noexcept {
     return instance;
 }
 
+/// Made before there are threads, one of which might fork while another makes it.
+[[maybe_unused]] static const std::error_category& made_early = error_category();
+
 std::error_code check(const options& o) noexcept {
     const bool good = in_range(o.heartbeat_interval, 1ms, 1h) && in_range(o.stale_after, 1ms, longest) &&
                       in_range(o.foreign_stale_after, o.stale_after, longest) &&

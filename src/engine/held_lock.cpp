@@ -205,7 +205,7 @@ void held_lock::let_go() noexcept {
         return;
     }
     try {
-        pool::instance().submit(lane(), [self = shared_from_this()] { (void)self->release(); });
+        pool::instance().submit_before_exit(lane(), [self = shared_from_this()] { (void)self->release(); });
     } catch (...) {
         (void)release();  // no thread to be had
     }

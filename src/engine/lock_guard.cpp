@@ -94,10 +94,16 @@ lock_guard::~lock_guard() {
     if (lock_) lock_->let_go();
 }
 
-const std::filesystem::path& lock_guard::path() const noexcept {
-    static const auto& none = *new std::filesystem::path;  // never destroyed, like the guards that ask
-    return lock_ ? lock_->as_path() : none;
+/// Never destroyed, like the guards that ask.
+static const std::filesystem::path& no_path() noexcept {
+    static const auto& none = *new std::filesystem::path;
+    return none;
 }
+
+/// Made before there are threads, one of which might fork while another makes it.
+[[maybe_unused]] static const std::filesystem::path& made_early = no_path();
+
+const std::filesystem::path& lock_guard::path() const noexcept { return lock_ ? lock_->as_path() : no_path(); }
 
 std::string_view lock_guard::writer_epoch() const noexcept {
     return lock_ ? std::string_view(lock_->epoch()) : std::string_view();

@@ -1,5 +1,7 @@
 #include "pool.hpp"
 
+#include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "../os/per_process.hpp"
@@ -8,6 +10,7 @@ namespace fslock::engine {
 namespace {
 
 constexpr auto idle_time = std::chrono::seconds(10);
+constexpr auto longest_exit = std::chrono::seconds(5);
 
 constinit os::per_process<pool> pools;
 
@@ -34,6 +37,41 @@ void pool::submit(const std::string& name, std::function<void()> job) {
         lanes_.erase(name);
         throw;
     }
+}
+
+void pool::submit_before_exit(const std::string& name, std::function<void()> job) {
+    // No initialisation of a static: at a fork another thread may be in it.
+    static std::atomic<bool> told_of_exit{false};
+    if (!told_of_exit.exchange(true)) (void)std::atexit([] { instance().exit_begins(); });
+    const auto add = [this](std::size_t n) {
+        const std::lock_guard lock(mutex_);
+        needed_ += n;
+        if (needed_ == 0) none_needed_.notify_all();
+    };
+    constexpr auto one_less = static_cast<std::size_t>(-1);
+    add(1);
+    try {
+        submit(name, [add, job = std::move(job)]() mutable {
+            job();
+            job = nullptr;
+            add(one_less);
+        });
+    } catch (...) {
+        add(one_less);
+        throw;
+    }
+    std::unique_lock lock(mutex_);
+    if (exit_until_) wait_before_exit(lock);
+}
+
+void pool::exit_begins() {
+    std::unique_lock lock(mutex_);
+    exit_until_ = std::chrono::steady_clock::now() + longest_exit;
+    wait_before_exit(lock);
+}
+
+void pool::wait_before_exit(std::unique_lock<std::mutex>& lock) {
+    (void)none_needed_.wait_until(lock, *exit_until_, [this] { return needed_ == 0; });
 }
 
 bool pool::next(std::unique_lock<std::mutex>& lock, std::string& name, std::function<void()>& job) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -21,6 +22,8 @@ class pool {
 
     /// Throws `std::system_error` when no thread can be made and none is there.
     void submit(const std::string& lane, std::function<void()> job);
+    /// The same for what others wait for: a program that ends waits for it, but no longer than 5 s for all together.
+    void submit_before_exit(const std::string& lane, std::function<void()> job);
 
  private:
     struct lane {
@@ -30,6 +33,8 @@ class pool {
 
     void work();
     bool next(std::unique_lock<std::mutex>& lock, std::string& name, std::function<void()>& job);
+    void exit_begins();
+    void wait_before_exit(std::unique_lock<std::mutex>& lock);
 
     std::mutex mutex_;
     std::condition_variable wake_;
@@ -37,6 +42,9 @@ class pool {
     std::deque<std::string> ready_;  ///< lanes with a job and no thread
     std::size_t idle_ = 0;
     std::size_t threads_ = 0;
+    std::size_t needed_ = 0;  ///< jobs that the end of the program waits for
+    std::condition_variable none_needed_;
+    std::optional<std::chrono::steady_clock::time_point> exit_until_;  ///< since the program ends
 };
 
 }  // namespace fslock::engine

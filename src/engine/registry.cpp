@@ -23,23 +23,7 @@ std::size_t hash_of(std::uint64_t device, std::uint64_t inode, std::string_view 
 }
 
 /// Operations that got the turn on this thread and wait to be run: a chain of turns is a loop, not a recursion.
-thread_local std::deque<std::function<void()>>* turns = nullptr;
-
-void run_in_turn(std::function<void()> f) {
-    if (turns != nullptr) {
-        turns->push_back(std::move(f));
-        return;
-    }
-    std::deque<std::function<void()>> mine;
-    turns = &mine;
-    mine.push_back(std::move(f));
-    while (!mine.empty()) {
-        const auto next = std::move(mine.front());
-        mine.pop_front();
-        next();
-    }
-    turns = nullptr;
-}
+thread_local std::vector<std::shared_ptr<operation>>* turns = nullptr;
 
 /// Whether what this process saw there is worth keeping.
 bool was_seen(const path_entry& entry) {
@@ -94,10 +78,10 @@ void registry::note_idle(path_entry& entry) {
     want_settle();
 }
 
-void registry::forget_idle(std::deque<idle_entry>& idle, steady until) {
-    while (!idle.empty() && idle.front().since <= until) {
-        auto& entry = *idle.front().entry;
-        idle.pop_front();
+void registry::forget_idle(std::vector<idle_entry>& idle, steady until) {
+    auto at = idle.begin();
+    for (; at != idle.end() && at->since <= until; ++at) {
+        auto& entry = *at->entry;
         entry.idle_noted = false;
         if (entry.taken || !entry.queue.empty()) continue;
         if (&idle == &idle_ && was_seen(entry)) {
@@ -107,6 +91,23 @@ void registry::forget_idle(std::deque<idle_entry>& idle, steady until) {
             entries_.erase(*entry.key);
         }
     }
+    idle.erase(idle.begin(), at);
+}
+
+void registry::run_in_turn(std::shared_ptr<operation> op) {
+    if (turns != nullptr) {
+        turns->push_back(std::move(op));
+        return;
+    }
+    std::vector<std::shared_ptr<operation>> mine;
+    mine.push_back(std::move(op));
+    turns = &mine;
+    while (!mine.empty()) {
+        const auto next = std::move(mine.front());
+        mine.erase(mine.begin());
+        next->home->run(next, core::wake::due);
+    }
+    turns = nullptr;
 }
 
 void registry::pass_on(path_entry& entry) noexcept {
@@ -126,7 +127,7 @@ void registry::pass_on(path_entry& entry) noexcept {
         next->entry = nullptr;
         next->at = phase::running;
     }
-    run_in_turn([self = shared_from_this(), next = std::move(next)] { self->run(next, core::wake::due); });
+    run_in_turn(std::move(next));
 }
 
 // ---- reports and steps of guards --------------------------------------------------------------------------------

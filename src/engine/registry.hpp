@@ -1,7 +1,6 @@
 // All locks of one execution context: held, contended for and waited for.
 #pragma once
 
-#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -124,7 +123,7 @@ class registry : public std::enable_shared_from_this<registry> {
     // Under the mutex.
     path_entry& entry_of(const os::file_facts& directory, std::string_view name);
     void note_idle(path_entry& entry);
-    void forget_idle(std::deque<idle_entry>& idle, steady until);
+    void forget_idle(std::vector<idle_entry>& idle, steady until);
     void hold(held_lock& lock);
     /// On its timeline; `wake_in_time` has to follow.
     template <class Item>
@@ -168,6 +167,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void resolution_failed(const std::shared_ptr<operation>& op, error_code ec) noexcept;
     void admit(const std::shared_ptr<operation>& op, std::shared_ptr<const core::directory> where,
                const std::string& lane) noexcept;
+    static void run_in_turn(std::shared_ptr<operation> op);
     void run(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void run_here(const std::shared_ptr<operation>& op, core::wake woken) noexcept;
     void finish(const std::shared_ptr<operation>& op) noexcept;
@@ -193,8 +193,8 @@ class registry : public std::enable_shared_from_this<registry> {
     timeline here_;  ///< by the timer of the context
     timeline away_;  ///< by the alarm of the process: for locks whose calls may hang, whatever the context does
     std::unordered_map<path_key, path_entry, key_hash, key_equal> entries_;
-    std::deque<idle_entry> idle_;          ///< nothing is known of them: forgotten at the next settling
-    std::deque<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while
+    std::vector<idle_entry> idle_;           ///< nothing is known of them: forgotten at the next settling
+    std::vector<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while
     std::list<std::shared_ptr<operation>> operations_;
     std::vector<std::weak_ptr<event_sink>> sinks_;
     std::size_t prune_sinks_at_ = 64;

@@ -73,9 +73,11 @@ void registry::settle() {
     const auto now = os::this_world().now();
     forget_idle(idle_, now);
     forget_idle(idle_but_seen_, now - forget_sightings_after);
-    watcher_.settle([weak = weak_from_this()](error_code ec) {
-        if (const auto self = weak.lock()) self->changed(ec);
-    });
+    if (watcher_.needs_settling()) {
+        watcher_.settle([weak = weak_from_this()](error_code ec) {
+            if (const auto self = weak.lock()) self->changed(ec);
+        });
+    }
     auto& armed_for = here_.armed_for;
     if (here_.due.empty()) {
         if (armed_for) timer_->cancel();

@@ -202,7 +202,7 @@ identity read_identity() {
     struct stat ns {};
     if (::stat("/proc/self/ns/pid", &ns) == 0 && proc_is_of_our_namespace(me.pid)) {
         me.pid_ns = ns.st_ino;
-        if (ns.st_ino != initial_pid_namespace) me.hostname += '/' + std::to_string(ns.st_ino);
+        if (ns.st_ino != initial_pid_namespace) me.hostname = me.nodename + '/' + std::to_string(ns.st_ino);
     }
     me.boot_id = first_word(read_proc("/proc/sys/kernel/random/boot_id"));
     me.start_time = start_time_of(me.pid);

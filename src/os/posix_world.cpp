@@ -272,6 +272,9 @@ world& this_world() {
     return *w;
 }
 
+/// Made before there are threads: a fork while another one made it would leave it half made in the child, for ever.
+[[maybe_unused]] static const world& made_early = this_world();
+
 unsigned fork_generation() noexcept { return process_state::instance().generation(); }
 
 }  // namespace fslock::os

@@ -55,12 +55,17 @@ std::size_t process_state::open_descriptors() {
 
 void process_state::remember_epoch(std::int64_t stamp) {
     const std::lock_guard lock(mutex_);
-    epochs_.insert(stamp);
+    if (spare_epoch_) {
+        spare_epoch_.value() = stamp;
+        spare_epoch_ = epochs_.insert(std::move(spare_epoch_)).node;
+    } else {
+        epochs_.insert(stamp);
+    }
 }
 
 void process_state::forget_epoch(std::int64_t stamp) {
     const std::lock_guard lock(mutex_);
-    epochs_.erase(stamp);
+    if (const auto at = epochs_.find(stamp); at != epochs_.end()) spare_epoch_ = epochs_.extract(at);
 }
 
 bool process_state::knows_epoch(std::int64_t stamp) {

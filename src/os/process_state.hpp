@@ -53,6 +53,7 @@ class process_state {
     std::vector<bool> noted_;
     std::size_t count_ = 0;
     std::unordered_set<std::int64_t> epochs_;  ///< by their stamps, which are unique in this process
+    decltype(epochs_)::node_type spare_epoch_;  ///< for the next one
     std::atomic<const identity*> self_{nullptr};  // never freed: references to it may be anywhere
     std::atomic<unsigned> generation_{0};
 };

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -107,13 +109,34 @@ enum class lock_state : std::uint8_t {
     unknown,  ///< The system could not say.
 };
 
+/// A text that many records of one process have in common: its copies share it.
+class shared_text {
+ public:
+    shared_text() noexcept = default;
+    template <class Text>
+        requires std::convertible_to<const Text&, std::string_view>
+    explicit(false) shared_text(const Text& text) {
+        const std::string_view all(text);
+        if (!all.empty()) text_ = std::make_shared<const std::string>(all);
+    }
+
+    [[nodiscard]] std::string_view view() const noexcept { return text_ ? std::string_view(*text_) : std::string_view(); }
+    [[nodiscard]] bool empty() const noexcept { return !text_; }
+    friend bool operator==(const shared_text& a, const shared_text& b) noexcept {
+        return a.text_ == b.text_ || a.view() == b.view();
+    }
+
+ private:
+    std::shared_ptr<const std::string> text_;
+};
+
 /// Who this process is. `hostname` is what goes into a record.
 struct identity {
     int pid = 0;
     std::string nodename;
-    std::string hostname;  ///< `nodename`, or `nodename/pidns-inode` outside of the initial PID namespace
+    shared_text hostname;  ///< `nodename`, or `nodename/pidns-inode` outside of the initial PID namespace
     std::optional<std::uint64_t> start_time;  ///< ticks since boot; absent where it cannot be compared
-    std::string boot_id;                      ///< empty when unknown
+    shared_text boot_id;                      ///< empty when unknown
     std::optional<std::uint64_t> pid_ns;      ///< inode of the PID namespace
 };
 

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(a_record_of_another_pid_namespace_waits_for_silence) {  // 
 
 BOOST_AUTO_TEST_CASE(two_unknowns_are_not_equal) {  // B09
     auto no_boot = ourselves();
-    no_boot.boot_id.clear();
+    no_boot.boot_id = "";
     auto no_namespace = ourselves();
     no_namespace.pid_ns.reset();
     const row neither_has_a_boot[] = {{"gone", situation().boot("").gone(), fate::unknown}};
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(the_hostname_counts_only_where_a_boot_id_is_missing) {  // 
     };
     check_rows(rows);
     auto self = ourselves();
-    self.boot_id.clear();
+    self.boot_id = "";
     const row ours_unknown[] = {
         {"same host", seed_peer().gone().silent(15'001), fate::dead, proof::process_gone},
         {"other host", seed_peer().gone().host("beta").silent(15'001), fate::unknown},
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(a_record_of_an_earlier_boot_is_dead_after_silence) {  // ro
     };
     check_rows(rows);
     auto self = ourselves();
-    self.boot_id.clear();
+    self.boot_id = "";
     const row ours_unknown[] = {{"B09 our boot unknown", situation(old).silent(15'001), fate::unknown}};
     check_rows(ours_unknown, self);
 }

@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(what_was_written_is_read_back) {
     r.process_start_time = r.pid_ns = 0;
     r.heartbeat_ms = 1;
     r.guard = witness_kind::none;
-    r.hostname.clear();
+    r.hostname = "";
     r.writer_epoch.clear();
     check_round_trip(r);
 }

@@ -53,7 +53,7 @@ inline constexpr fslock::core::steady now = fslock::core::steady{} + std::chrono
 inline fslock::os::identity ourselves() {
     fslock::os::identity self;
     self.pid = our_pid;
-    self.nodename = self.hostname = our_node;
+    self.hostname = self.nodename = our_node;
     self.start_time = our_start;
     self.boot_id = our_boot;
     self.pid_ns = our_namespace;

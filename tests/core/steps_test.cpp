@@ -189,13 +189,28 @@ BOOST_AUTO_TEST_CASE(a_late_release_without_witness_takes_the_token) {
 
 BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_first) {
     small_world k;
+    k.clock_runs = true;
     led_process a(k);
-    a.seen.yield_until = a.process.now() + 1ms;
+    a.process.patience = 100;
+    const auto yield_until = a.process.now() + 1ms;
+    a.seen.yield_until = yield_until;
     a.contend();
-    BOOST_TEST(a.process.next() == "sleep");
+    BOOST_TEST(a.comes_to("sleep"));
     BOOST_TEST(k.names.empty());
     a.go_on();
     BOOST_TEST(a.owns());
+    BOOST_TEST((a.process.now() >= yield_until));
+}
+
+BOOST_AUTO_TEST_CASE(who_has_to_yield_waits_in_line_once_another_has_the_lock) {
+    small_world k;
+    led_process a(k);
+    a.seen.yield_until = a.process.now() + 1h;
+    a.contend();
+    BOOST_TEST(a.comes_to("sleep"));
+    k.put(lock_path, core::format(guarded_record_of(living)), 0);
+    a.process.step();
+    BOOST_TEST(a.comes_to("link"));
 }
 
 BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_the_owner_before) {

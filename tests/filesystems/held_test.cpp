@@ -2,7 +2,9 @@
 #include <asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include "engine/asking.hpp"
 #include "loop.hpp"
+#include "support/child.hpp"
 
 namespace {
 
@@ -62,6 +64,22 @@ BOOST_AUTO_TEST_CASE(a_beat_that_hangs_is_reported_while_it_hangs, *ut::precondi
     BOOST_TEST(r.lock.verify());
     r.lock.release();
     BOOST_TEST(m.names().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_program_ends_although_the_mount_of_its_lock_hangs,
+                     *ut::precondition(fuse_mounts) * ut::precondition(threads_in_children)) {
+    stalling_mount m;
+    child program([&](child::pipe_to_parent& parent) {
+        auto lock = fslock::acquire(m / "x", minutes());
+        parent.say('h');
+        while (!m.hangs()) std::this_thread::sleep_for(1ms);
+        lock = {};
+        std::exit(0);
+    });
+    BOOST_TEST_REQUIRE(program.hear() == 'h');
+    m.stall_everything();
+    BOOST_TEST(program.wait() == 0);
+    m.go_on();
 }
 
 BOOST_AUTO_TEST_CASE(a_mount_that_comes_back_is_not_flooded_with_beats, *ut::precondition(fuse_mounts)) {

@@ -66,7 +66,7 @@ void write_anything(fuzz::bytes from) {
     r.boot_id = from.text(64);
     r.writer_epoch = from.text(64);
     r.label = from.text(255);
-    if (is_utf8(r.hostname) && is_utf8(r.boot_id) && is_utf8(r.writer_epoch) && is_utf8(r.label)) {
+    if (is_utf8(r.hostname.view()) && is_utf8(r.boot_id.view()) && is_utf8(r.writer_epoch) && is_utf8(r.label)) {
         comes_back(r, cut);
     } else if (const auto line = format(r); line.size() <= record_limit) {
         require(parse(line).kind == content::record, "what is written can be read, whatever the texts");

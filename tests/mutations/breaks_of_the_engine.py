@@ -7,6 +7,7 @@ changes = "src/os/linux_changes.cpp"
 posix_world = "src/os/posix_world.cpp"
 process_state = "src/os/process_state.cpp"
 held_lock = "src/engine/held_lock.cpp"
+pool = "src/engine/pool.cpp"
 registry = "src/engine/registry.cpp"
 running = "src/engine/running.cpp"
 starting = "src/engine/starting.cpp"
@@ -37,7 +38,7 @@ breaks = [
           "if (noted_[fd]) (void)::close(static_cast<int>(fd));", "{}", "process",
           "a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock"),
     Break("inherited descriptor closed twice", "a child closes a lock of its own", process_state,
-          "if (generation != generation_) return;", "(void)generation;", "schedules",
+          "if (generation != generation_) return;", "(void)generation;", "steps",
           "an_inherited_file_closes_no_descriptor_of_the_child"),
 
     # ---- holding ---------------------------------------------------------------------------------------------------
@@ -59,6 +60,9 @@ breaks = [
     Break("loss ends no wait for it", "the work under a lost lock is not cancelled", registry,
           "ended = take_loss_waits(held, {});", "", "engine",
           "losses/a_loss_before_the_wait_is_found_at_once"),
+    Break("exit does not wait", "a program that ends leaves its lock on a shared filesystem for 75 seconds", pool,
+          "exit_until_ = std::chrono::steady_clock::now() + longest_exit;", "return;", "faults",
+          "faults_of_filesystems/a_program_that_ends_gives_back_its_locks_on_a_shared_filesystem"),
     Break("one beat only", "a record grows old while its owner lives", waking,
           "of.due.schedule(held, now + held.interval());", "", "engine",
           "as_the_first_implementation/a_heartbeat_without_a_witness_survives_a_record_that_is_damaged_for_a_while"),
@@ -87,7 +91,7 @@ breaks = [
           "if (!std::exchange(entry.taken, true)) mine = turn(shared_from_this(), entry);",
           "mine = turn(shared_from_this(), entry);", "engine", "acquire/first_come_first_served_whoever_leaves_in_between"),
     Break("turn not passed on", "nobody of the process gets the lock after a release", registry,
-          "run_in_turn([self = shared_from_this(), next = std::move(next)] { self->run(next, core::wake::due); });", "",
+          "run_in_turn(std::move(next));", "",
           "engine", "as_the_first_implementation/concurrent_callers_come_one_after_the_other"),
 
     # ---- endings ---------------------------------------------------------------------------------------------------

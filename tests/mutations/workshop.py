@@ -22,7 +22,7 @@ class Break:
 
     @property
     def target(self):
-        room = {"schedules": "core", "steps": "core"}.get(self.program, self.program)
+        room = {"schedules": "core", "steps": "core", "faults": "filesystems"}.get(self.program, self.program)
         return f"tests/{room}/{self.program}_tests"
 
 

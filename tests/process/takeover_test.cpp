@@ -185,7 +185,8 @@ BOOST_AUTO_TEST_CASE(a_stopped_owner_is_not_displaced_however_long_it_stands) { 
     BOOST_TEST(!fslock::try_acquire_once(d / "x", quick()));
 }
 
-BOOST_AUTO_TEST_CASE(a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock) {  // I01, I03
+BOOST_AUTO_TEST_CASE(a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock,
+                     *boost::unit_test::precondition(support::forks_of_threads)) {  // I01, I03
     const support::directory d;
     child parent_of_owner([&](child::pipe_to_parent& up) {
         auto lock = fslock::acquire(d / "x", quick());
@@ -208,7 +209,8 @@ BOOST_AUTO_TEST_CASE(a_forked_child_neither_owns_nor_keeps_its_dead_parents_lock
     BOOST_TEST(static_cast<bool>(fslock::try_acquire(d / "x", patience, quick())));
 }
 
-BOOST_AUTO_TEST_CASE(a_child_that_uses_the_number_of_an_inherited_descriptor_keeps_its_own_lock) {
+BOOST_AUTO_TEST_CASE(a_child_that_uses_the_number_of_an_inherited_descriptor_keeps_its_own_lock,
+                     *boost::unit_test::precondition(support::forks_of_threads)) {
     const support::directory d;
     child owner([&](child::pipe_to_parent& up) {
         auto inherited = fslock::acquire(d / "a", quick());

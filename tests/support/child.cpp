@@ -108,6 +108,16 @@ void child::kill_and_reap() {
     reaped_ = true;
 }
 
+boost::test_tools::assertion_result forks_of_threads(boost::unit_test::test_unit_id) {
+#if defined(__SANITIZE_ADDRESS__)
+    boost::test_tools::assertion_result r(false);
+    r.message() << "the allocator of AddressSanitizer does not survive the fork of a process with threads";
+    return r;
+#else
+    return true;
+#endif
+}
+
 int run_program(const std::vector<std::string>& command) {
     std::vector<char*> words;
     for (const auto& w : command) words.push_back(const_cast<char*>(w.c_str()));

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <boost/test/unit_test.hpp>
 #include <csignal>
 #include <functional>
 #include <string>
@@ -52,6 +53,10 @@ class child {
 
 /// For a process that a child forks: it must not outlive the test either.
 void die_with_parent();
+
+/// Precondition, for forks beside threads that allocate: AddressSanitizer of g++ 12 leaves its allocator's locks to the
+/// child as they are, and the child waits for ever.
+boost::test_tools::assertion_result forks_of_threads(boost::unit_test::test_unit_id);
 
 /// Starts a program, waits for it and returns its wait status; for tests that need a fresh process image.
 int run_program(const std::vector<std::string>& command);

@@ -13,7 +13,7 @@ os::lock_byte lock_of(os::lock_byte byte, os::witness_kind how) {
 
 sim_process::sim_process(sim_disk& disk, sim_host& host, int pid) : disk_(disk), host_(host) {
     self_.pid = pid;
-    self_.nodename = self_.hostname = host.name;
+    self_.hostname = self_.nodename = host.name;
     self_.boot_id = host.boot;
     self_.start_time = static_cast<std::uint64_t>(pid);
     self_.pid_ns = 1;
