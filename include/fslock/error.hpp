@@ -13,6 +13,7 @@ enum class errc {
     not_a_lock_file,  ///< Something that fslock did not write is at the path; it was not touched.
     bad_options,      ///< An option is out of its range.
     reserved_name,    ///< The last component of the path is one that fslock uses for its own files.
+    limit_reached,    ///< A sweep met more entries than it may look at.
 };
 
 /// The category of `errc`. Its messages say what happened and what to do next.

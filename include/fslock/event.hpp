@@ -73,7 +73,8 @@ struct event {
     std::uint64_t count = 0;             ///< Failures so far, or reports suppressed since the last one.
 };
 
-/// The words for a proof, a loss, a kind of event and an event, in English.
+/// The words for an owner, a proof, a loss, a kind of event and an event, in English.
+[[nodiscard]] std::string to_string(const owner_info& o);
 [[nodiscard]] const char* to_string(proof p) noexcept;
 [[nodiscard]] const char* to_string(loss l) noexcept;
 [[nodiscard]] const char* to_string(event_kind k) noexcept;

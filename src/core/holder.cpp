@@ -30,6 +30,7 @@ standing_outcome is_lost(loss why) {
 }
 
 std::error_code again() { return {EAGAIN, std::system_category()}; }
+std::error_code busy() { return {EBUSY, std::system_category()}; }
 
 bool has_epoch(const read_outcome& r, const std::string& epoch) {
     return r.state == reading::seen && r.what.kind == content::record && r.what.value.writer_epoch == epoch;
@@ -141,13 +142,40 @@ task<std::error_code> holder::remove_record(os::world& w) {
     co_return is(error, ENOENT) ? make_error_code(errc::lost) : error;
 }
 
-/// Without a witness and with an old heartbeat, or one that came late, somebody may be removing the record right now: then only under the
-/// token, like every removal of a record that may be judged dead.
-task<std::error_code> holder::remove(contender& c) {
-    const bool maybe_judged = !guarded() && (beat_late_ || c.world.now() - last_beat_ > c.opts.stale_after);
-    if (!maybe_judged) co_return co_await remove_record(c.world);
+/// Whether somebody may be removing the record at this moment: without a witness, when the heartbeat is old or came
+/// late. With a flock, which leaves no second lock for that, who breaks the lock shows it by the token.
+///
+/// REQUIRES: there is no byte 1 that would say so.
+task<bool> holder::somebody_may_remove(contender& c) {
+    if (rec_.guard == witness_kind::flock) {
+        const auto token = co_await c.world.facts_at(where_.token_path());
+        co_return token || !is(token.error(), ENOENT);
+    }
+    co_return beat_late_ || c.world.now() - last_beat_ > c.opts.stale_after;
+}
+
+/// Looks so that nobody who breaks the lock can come between the look and our removal: they need byte 1 as well.
+task<standing_outcome> holder::look_to_remove(os::world& w) {
+    for (int tries = 0; tries < 2; ++tries) {
+        const auto locked = facts_.inode;
+        const auto state = co_await w.lock(file_, lock_byte::removal, rec_.guard);
+        if (state != lock_state::free) co_return is_now(standing::unsure, busy());
+        const auto there = co_await look(w);
+        // The look may have adopted a copy, which has a byte 1 of its own.
+        if (there.now != standing::ours || facts_.inode == locked) co_return there;
+    }
+    co_return is_now(standing::unsure, again());
+}
+
+/// Where somebody may be at the removal, only under the token, like every removal of a record that may be judged dead.
+task<std::error_code> holder::remove_under_token(contender& c) {
     token t;
-    const auto taken = co_await take_token(c, t, false);
+    auto taken = co_await take_token(c, t, false);
+    // A record with a witness is left behind dead if this fails, and who has the token has it for moments.
+    for (int tries = 0; guarded() && taken.state == reclaiming::blocked && tries < 3; ++tries) {
+        (void)co_await c.sleeper.sleep(c.world.now() + settle_time(where_.kind()));
+        taken = co_await take_token(c, t, false);
+    }
     std::error_code error = taken.error;
     if (taken.state == reclaiming::clear) {
         const auto still = co_await look(c.world);
@@ -155,10 +183,17 @@ task<std::error_code> holder::remove(contender& c) {
         if (still.now == standing::lost) error = make_error_code(errc::lost);
         if (still.now == standing::unsure) error = still.error;
     } else if (!error) {
-        error = std::error_code(EBUSY, std::system_category());
+        error = busy();
     }
     (void)co_await drop_token(c, t);
     co_return error;
+}
+
+/// A record that could not be removed must not look alive, or being removed, because a forked child still has the
+/// descriptor.
+task<std::error_code> holder::unlock(os::world& w) {
+    if (rec_.guard == witness_kind::ofd) (void)co_await w.unlock(file_, lock_byte::removal, rec_.guard);
+    co_return co_await w.unlock(file_, lock_byte::witness, rec_.guard);
 }
 
 /// A process that takes turn after turn would keep the lock from those whom the kernel has to wake first. Looked for
@@ -172,17 +207,24 @@ void holder::look_for_waiters(contender& c) const {
 }
 
 task<std::error_code> holder::release(contender& c) {
-    const auto there = co_await look(c.world);
+    const bool byte_1 = rec_.guard == witness_kind::ofd;
+    bool under_token = false;
+    if (!byte_1) under_token = co_await somebody_may_remove(c);
+    standing_outcome there;
+    if (byte_1) there = co_await look_to_remove(c.world);
+    if (!byte_1) there = co_await look(c.world);
     std::error_code error;
     switch (there.now) {
-        case standing::ours: error = co_await remove(c); break;
+        case standing::ours:
+            if (under_token) error = co_await remove_under_token(c);
+            if (!under_token) error = co_await remove_record(c.world);
+            break;
         case standing::lost: error = make_error_code(errc::lost); break;
         case standing::unsure: error = is(there.error, ENOENT) ? make_error_code(errc::lost) : there.error; break;
     }
     // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
     if (error && error != errc::lost && !guarded()) co_return error;
-    // A record that could not be removed must not look alive because a forked child still has the descriptor.
-    if (error && guarded()) (void)co_await c.world.unlock(file_, lock_byte::witness, rec_.guard);
+    if (error && guarded()) (void)co_await unlock(c.world);
     if (!error) look_for_waiters(c);  // they take longer to wake up than this takes
     c.world.forget_epoch(epoch_stamp(rec_.writer_epoch));
     file_.close();

@@ -35,8 +35,8 @@ class holder {
     [[nodiscard]] task<standing_outcome> beat(os::world& w);
     /// Looks whether the path still leads to our record.
     [[nodiscard]] task<standing_outcome> verify(os::world& w);
-    /// Removes the record if it is ours. `errc::lost` when it is not; otherwise what the removal says. In every case
-    /// the witness ends. Without a witness, any error but `errc::lost` means that the record is still there and looks
+    /// Removes the record if it is ours. `errc::lost` when it is not, EBUSY while somebody else is at its removal;
+    /// otherwise what the removal says. In every case the witness ends. Without a witness, any error but `errc::lost` means that the record is still there and looks
     /// alive: release again later. `c` is used only if the removal needs the token.
     [[nodiscard]] task<std::error_code> release(contender& c);
 
@@ -47,7 +47,10 @@ class holder {
     task<standing_outcome> adopt(os::world& w);
     task<standing_outcome> look_without_witness(os::world& w);
     task<std::error_code> write_beat(os::world& w);
-    task<std::error_code> remove(contender& c);
+    task<bool> somebody_may_remove(contender& c);
+    task<standing_outcome> look_to_remove(os::world& w);
+    task<std::error_code> remove_under_token(contender& c);
+    task<std::error_code> unlock(os::world& w);
     task<std::error_code> remove_record(os::world& w);
 
     place where_;

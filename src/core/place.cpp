@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 #include "fslock/error.hpp"
 
@@ -53,6 +54,24 @@ bool is_reserved(std::string_view name) noexcept {
     if (!drop_number(rest) || !drop_number(rest) || !drop_number(rest)) return false;
     constexpr auto mark = temp_mark.substr(0, temp_mark.size() - 1);
     return ends_without_case(rest, mark) && rest.size() > mark.size() + 1;
+}
+
+side_name side_name_of(std::string_view name) {
+    side_name none;
+    if (name.size() < 2 || name[0] != '.' || name.starts_with(".nfs")) return none;
+    if (name.ends_with(token_end) && name.size() > token_end.size() + 1)
+        return {side::token, std::string(name.substr(1, name.size() - 1 - token_end.size())), 0};
+    std::string_view rest = name;
+    if (!drop_number(rest) || !drop_number(rest)) return none;
+    const auto before_pid = rest;
+    if (!drop_number(rest)) return none;
+    constexpr auto mark = temp_mark.substr(0, temp_mark.size() - 1);
+    if (!rest.ends_with(mark) || rest.size() <= mark.size() + 1) return none;
+    const auto digits = before_pid.substr(rest.size() + 1);
+    int pid = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
+    if (error != std::errc{} || end != digits.data() + digits.size() || pid <= 0) return none;
+    return {side::temp, std::string(rest.substr(1, rest.size() - 1 - mark.size())), pid};
 }
 
 std::error_code split(const std::filesystem::path& given, lock_name& into) {

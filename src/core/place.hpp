@@ -57,6 +57,23 @@ struct lock_name {
 /// `.X.reclaim` or `.X.tmp.<digits>.<digits>.<digits>`, in any case: names that belong to the protocol.
 [[nodiscard]] bool is_reserved(std::string_view name) noexcept;
 
+/// What a file beside a lock is for, by its name.
+enum class side : std::uint8_t {
+    nothing,  ///< It has no name of the protocol.
+    token,    ///< `.N.reclaim`
+    temp      ///< `.N.tmp.<pid>.<ns>.<number>`
+};
+
+struct side_name {
+    side what = side::nothing;
+    std::string lock;  ///< N
+    int maker = 0;     ///< of a temp: the pid of who made it, in its own PID namespace
+};
+
+/// Exactly as the protocol writes them, unlike what is reserved. `.nfs*` is nothing: what a client of NFS makes of a
+/// file that is open and was removed.
+[[nodiscard]] side_name side_name_of(std::string_view name);
+
 /// One lock: its name, its directory, and what stands beside it.
 struct place {
     std::shared_ptr<const core::directory> where;

@@ -2,243 +2,99 @@
 
 #include <cerrno>
 
-#include "fslock/error.hpp"
-
 namespace fslock::core {
 namespace {
 
-using os::lock_byte;
-using os::lock_state;
 using os::witness_kind;
 
-constexpr milliseconds bypass_token_after{10'000};
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
-
-reclaim_outcome ended(reclaiming state) {
-    reclaim_outcome out;
-    out.state = state;
-    return out;
+/// The witness by which the owner of `f` keeps those away who remove it by order.
+witness_kind guard_of(const contender& c, const finding& f) {
+    return c.where.shared() ? witness_kind::none : f.evidence.rec.guard;
 }
 
-reclaim_outcome failure(std::error_code error) {
-    auto out = ended(reclaiming::failed);
-    out.error = error;
-    return out;
+/// Whether a record whose owner may live can be removed with what `taken` came to.
+reclaim_outcome enough_for_an_order(const contender& c, reclaim_outcome taken, const finding& f,
+                                    const removal_lock& lock) {
+    // There is one flock only, and it is the owner's.
+    if (guard_of(c, f) == witness_kind::flock && taken.state == reclaiming::busy) return ended(reclaiming::clear);
+    if (taken.state != reclaiming::clear) return taken;
+    if (lock.denied) return failure(lock.denied);
+    if (guard_of(c, f) == witness_kind::ofd && !lock.ours)
+        return failure(std::error_code(EOPNOTSUPP, std::system_category()));
+    return taken;
 }
 
-/// "It is not there any more" is a change, a passing fault is a reason to look again; all else is final.
-reclaim_outcome could_not(std::error_code error) {
-    if (is(error, ENOENT) || is(error, ESTALE) || is(error, EIO)) return ended(reclaiming::changed);
-    return failure(error);
-}
-
-witness_kind kind_for_removal(contender& c, const finding& f) {
-    if (f.evidence.kind == content::record && f.evidence.rec.guard != witness_kind::none)
-        return f.evidence.rec.guard;
-    return c.world.system_witness();
-}
-
-/// The removal lock of a judged file. Without it (another user's file), the token alone has to do.
-struct removal_lock {
-    os::file file;
-    witness_kind kind = witness_kind::none;
-    bool ours = false;
-
-    [[nodiscard]] const os::file* held() const noexcept { return ours ? &file : nullptr; }
-};
-
-/// Step 1: while we have this lock, no other reclaimer is between its check and its removal.
-task<reclaim_outcome> take_removal(contender& c, const std::string& path, const finding& dead,
-                                   removal_lock& lock) {
-    auto opened = co_await c.world.open(path, os::access::read_write, c.where.kind());
-    if (!opened) {
-        const auto error = opened.error();
-        if (is(error, EACCES) || is(error, EPERM) || is(error, EROFS)) co_return ended(reclaiming::clear);
-        co_return could_not(error);
+/// What stands in the place of a record that is being removed by order. It is judged by silence while its writer lives,
+/// who may fail to remove it; without it, by that. Of the length of the record, if that can be: a beat that comes late
+/// and overwrites it leaves nothing of it behind then, nor does it of the record.
+std::string stand_in(contender& c, const finding& f, std::size_t length, std::string& epoch) {
+    auto r = own_record(c.world, c.opts, witness_kind::none, epoch_stamp(f.evidence.rec.writer_epoch));
+    r.process_start_time.reset();
+    r.label = "breaking this lock";
+    epoch = r.writer_epoch;
+    auto text = format(r);
+    if (text.size() > length) {
+        r.label.clear();
+        text = format(r);
     }
-    lock.file = std::move(*opened);
-    const auto facts = co_await c.world.facts(lock.file);
-    if (!facts || !facts->same_inode(dead.evidence.file)) co_return ended(reclaiming::changed);
-    lock.kind = kind_for_removal(c, dead);
-    const auto state = co_await c.world.lock(lock.file, lock_byte::removal, lock.kind);
-    if (state == lock_state::held) co_return ended(reclaiming::busy);
-    lock.ours = state == lock_state::free;
-    co_return ended(reclaiming::clear);
+    if (text.size() < length) text.insert(text.size() - 1, length - text.size(), ' ');
+    return text;
 }
 
-task<std::error_code> give_back(contender& c, removal_lock& lock) {
-    std::error_code error;
-    if (lock.ours) error = co_await c.world.unlock(lock.file, lock_byte::removal, lock.kind);
-    lock.ours = false;
-    lock.file.close();
-    co_return error;
-}
-
-/// A record that has beaten since is not the one that was judged. The kind is not compared: what a user lets us reclaim
-/// reads as foreign.
-bool same_record(const read_outcome& now, const evidence& judged) {
-    return now.state == reading::seen && now.facts.same_inode(judged.file) &&
-           now.facts.modified_ns == judged.file.modified_ns && now.what.value.writer_epoch == judged.rec.writer_epoch;
-}
-
-/// Whether a file that was moved aside by mistake could be put back without replacing another: by a hard link, or by
-/// an exclusive rename. Tried on a file of our own, whose second name goes again.
-task<bool> can_put_back(contender& c, const prepared& own) {
-    const auto known = c.where.where->method.load(std::memory_order_relaxed);
-    if (known == publishing::renamed || c.where.where->links_work) co_return true;
-    if (known == publishing::created || !own.ready()) co_return false;
-    const auto second = c.where.private_path(c.world);
-    auto error = co_await c.world.link(own.file, own.temp, second);
-    if (error && !own.temp.empty()) {
-        error = co_await c.world.rename_exclusive(own.temp, second);
-        if (!error) error = co_await c.world.rename(second, own.temp);
-        co_return !error;
-    }
-    // Also after an error: where the answer was lost, it did happen.
-    const auto removed = co_await c.world.unlink(second);
-    co_return !error && !removed;
-}
-
-task<std::error_code> put_back(contender& c, const os::file& file, const std::string& aside,
-                               const std::string& path) {
-    auto error = co_await c.world.link(file, aside, path);
-    if (error && !is(error, EEXIST)) {
-        // It may have happened all the same.
-        const auto mine = co_await c.world.facts(file);
-        const auto there = co_await c.world.facts_at(path);
-        if (mine && there && there->same_inode(*mine)) error = {};
-    }
-    if (!error || is(error, EEXIST)) co_return co_await c.world.unlink(aside);
-    error = co_await c.world.rename_exclusive(aside, path);
-    if (is(error, EEXIST)) error = co_await c.world.unlink(aside);
-    co_return error;
-}
-
-/// Where nothing can be put back: compare, and remove on its heels.
-task<reclaim_outcome> compare_and_remove(contender& c, const std::string& path, const evidence& judged) {
-    const auto now = co_await read_record_at(c.world, path, c.where.kind());
-    if (!same_record(now, judged)) co_return ended(reclaiming::changed);
-    const auto error = co_await c.world.unlink(path);
-    if (error) co_return could_not(error);
-    co_return ended(reclaiming::removed);
-}
-
-/// Removes what is at `path` by moving it aside first, so that what is removed is what was compared. A wrong file is
-/// put back, unless somebody has the name by then. `own` is a file of ours in the same directory.
-task<reclaim_outcome> move_aside(contender& c, const std::string& path, const evidence& judged,
-                                 const prepared& own) {
-    const bool reversible = co_await can_put_back(c, own);
-    if (!reversible) co_return co_await compare_and_remove(c, path, judged);
-    const auto aside = c.where.private_path(c.world);
-    auto error = co_await c.world.rename(path, aside);
-    if (error) co_return could_not(error);
-    const auto moved = co_await read_record_at(c.world, aside, c.where.kind());
-    if (!same_record(moved, judged)) {
-        error = co_await put_back(c, moved.file, aside, path);
-        if (error) co_return failure(error);
-        co_return ended(reclaiming::changed);
-    }
-    error = co_await c.world.unlink(aside);
-    if (error && !is(error, ENOENT)) co_return failure(error);
-    co_return ended(reclaiming::removed);
-}
-
-task<bool> token_is_ours(contender& c, const std::string& path, const token& t) {
-    if (t.held.rec.guard != witness_kind::none) {
-        const auto now = co_await c.world.facts_at(path);
-        co_return now && now->same_inode(t.held.facts);
-    }
-    const auto now = co_await read_record_at(c.world, path, c.where.kind());
-    co_return now.state == reading::seen && now.what.value.writer_epoch == t.held.rec.writer_epoch;
-}
-
-/// A guarded token tells others that its holder has the removal lock as well: they may pass it by when it stands
-/// still (`may_bypass`). Without that lock the token is all there is, and carries no witness.
-options token_options(const options& o, bool removal_is_ours) {
-    options t;
-    t.heartbeat_interval = o.heartbeat_interval;
-    t.witness = removal_is_ours ? o.witness : witness::off;
-    t.mode = o.mode;
-    return t;
-}
-
-task<reclaim_outcome> claim_token(contender& c, const std::string& path, token& t, bool removal_is_ours) {
-    const auto o = token_options(c.opts, removal_is_ours);
-    const auto error = co_await claim(c.world, c.where, path, o, t.held, 0);
-    t.ours = !error;
-    if (is(error, EEXIST)) co_return ended(reclaiming::blocked);
+/// Writes into the record, as its owner beats: it cannot meet another file. From now on every look of the owner finds
+/// another epoch.
+task<reclaim_outcome> overwrite(contender& c, const finding& f, std::string& epoch) {
+    auto there = co_await read_record_at(c.world, c.where.path(), c.where.kind(), os::access::read_write);
+    if (there.state == reading::failed) co_return could_not(there.error);
+    const bool same = there.state == reading::seen && there.facts.same_inode(f.evidence.file) &&
+                      there.what.value.writer_epoch == epoch;
+    if (!same) co_return ended(reclaiming::changed);
+    const auto text = stand_in(c, f, there.facts.size, epoch);
+    auto error = co_await c.world.write(there.file, text);
+    if (!error && c.where.shared()) error = co_await c.world.sync(there.file);
     if (error) co_return failure(error);
     co_return ended(reclaiming::clear);
 }
 
-/// A dead reclaimer's token goes the same way as a dead owner's record, but for a token of its own.
-task<reclaim_outcome> remove_dead_token(contender& c, const std::string& path, const finding& dead,
-                                        const token& own) {
-    removal_lock lock;
-    if (!c.where.shared()) {
-        auto taken = co_await take_removal(c, path, dead, lock);
-        if (taken.state == reclaiming::busy) taken.state = reclaiming::blocked;
-        if (taken.state != reclaiming::clear) {
-            (void)co_await give_back(c, lock);
-            co_return taken;
-        }
+/// Waits until an owner that lives cannot be between its last look and its removal any more. `epoch` is the one that
+/// stands in the record then.
+task<reclaim_outcome> displace(contender& c, const finding& f, std::string& epoch) {
+    const auto guard = guard_of(c, f);
+    if (guard == witness_kind::ofd) co_return ended(reclaiming::clear);  // it needs byte 1 for that, which is ours
+    if (guard == witness_kind::none) {
+        const auto out = co_await overwrite(c, f, epoch);
+        if (out.state != reclaiming::clear) co_return out;
     }
-    const auto out = co_await move_aside(c, path, dead.evidence, own.held);
-    (void)co_await give_back(c, lock);
-    co_return out;
-}
-
-/// A guarded token in the way for long: its holder lives, but stands still. Whoever has the removal lock does not
-/// need the token among peers of our kind.
-bool may_bypass(contender& c, const finding& f, bool removal_is_ours) {
-    const auto now = c.world.now();
-    if (!c.seen.token_busy_since || c.seen.busy_token != f.evidence.rec.writer_epoch) {
-        c.seen.token_busy_since = now;
-        c.seen.busy_token = f.evidence.rec.writer_epoch;
-    }
-    return removal_is_ours && f.judged.proof == fslock::proof::witness_held &&
-           now - *c.seen.token_busy_since > bypass_token_after;
-}
-
-/// What to do about a token that somebody else holds: `clear` means that one more claim is worth it.
-task<reclaim_outcome> deal_with_token(contender& c, const std::string& path, const token& t, bool removal_is_ours,
-                                      bool& bypass) {
-    const auto f = co_await examine(c.world, c.where, path, subject::token, c.opts, c.seen.token, t.held);
-    auto blocked = ended(reclaiming::blocked);
-    blocked.token_holder = f.evidence.rec;
-    if (f.state == reading::absent) co_return ended(reclaiming::clear);
-    if (f.state == reading::failed) co_return failure(f.error);
-    if (f.state == reading::unsteady) co_return blocked;
-    if (f.judged.what == fate::not_a_lock) co_return failure(errc::not_a_lock_file);
-    if (f.judged.what == fate::dead) {
-        auto out = co_await remove_dead_token(c, path, f, t);
-        if (out.state == reclaiming::removed) out.state = reclaiming::clear;
-        co_return out;
-    }
-    bypass = may_bypass(c, f, removal_is_ours);
-    co_return blocked;
+    // With a flock, an owner that looks from now on sees the token.
+    const auto woken = co_await c.sleeper.sleep(c.world.now() + settle_time(c.where.kind()));
+    co_return ended(woken == wake::cancelled ? reclaiming::cancelled : reclaiming::clear);
 }
 
 /// Step 3, and step 4 on its heels.
-task<reclaim_outcome> remove_judged(contender& c, const finding& dead, const removal_lock& lock) {
+task<reclaim_outcome> remove_judged(contender& c, const finding& f, const removal_lock& lock, ground why,
+                                    const std::string& epoch) {
     const auto& path = c.where.path();
     if (c.where.shared()) {
         const auto again =
             co_await examine(c.world, c.where, path, subject::lock, c.opts, c.seen.lock, c.mine);
-        const auto& was = dead.evidence;
-        const bool same = again.state == reading::seen && again.judged.what == fate::dead &&
-                          again.evidence.file.same_inode(was.file) &&
-                          again.evidence.rec.writer_epoch == was.rec.writer_epoch;
+        const bool due = why == ground::order || again.judged.what == fate::dead;
+        const bool same = again.state == reading::seen && due && again.evidence.file.same_inode(f.evidence.file) &&
+                          again.evidence.rec.writer_epoch == epoch;
         if (!same) co_return ended(reclaiming::changed);
         co_return co_await move_aside(c, path, again.evidence, c.mine);
     }
     // The judged file is open, so its inode number is not used again: same number, same file.
     const auto now = co_await c.world.facts_at(path);
     if (!now) co_return could_not(now.error());
-    if (!now->same_inode(dead.evidence.file)) co_return ended(reclaiming::changed);
-    const auto again = co_await judge_again(c.world, c.where, dead, c.opts, c.seen.lock, c.mine, lock.held());
-    if (again.what != fate::dead) co_return ended(reclaiming::busy);
+    if (!now->same_inode(f.evidence.file)) co_return ended(reclaiming::changed);
+    if (why == ground::order) {
+        const auto again = co_await read_again(c.world, f.file);
+        const bool named = again.state == reading::seen && again.what.value.writer_epoch == epoch;
+        if (!named) co_return ended(reclaiming::changed);
+    } else {
+        const auto again = co_await judge_again(c.world, c.where, f, c.opts, c.seen.lock, c.mine, lock.held());
+        if (again.what != fate::dead) co_return ended(reclaiming::busy);
+    }
     const auto error = co_await c.world.unlink(path);
     if (error) co_return could_not(error);
     co_return ended(reclaiming::removed);
@@ -246,59 +102,11 @@ task<reclaim_outcome> remove_judged(contender& c, const finding& dead, const rem
 
 }  // namespace
 
-milliseconds settle_time(os::fs_class filesystem) noexcept {
-    return filesystem == os::fs_class::shared ? milliseconds{1000} : milliseconds{50};
-}
-
-task<reclaim_outcome> take_token(contender& c, token& t, bool removal_is_ours) {
-    const auto path = c.where.token_path();
-    auto out = co_await claim_token(c, path, t, removal_is_ours);
-    bool takeover = false;
-    if (out.state == reclaiming::blocked) {
-        bool bypass = false;
-        out = co_await deal_with_token(c, path, t, removal_is_ours, bypass);
-        if (bypass) co_return ended(reclaiming::clear);
-        if (out.state != reclaiming::clear) {
-            if (out.state == reclaiming::changed) out.state = reclaiming::blocked;
-            (void)co_await discard(c.world, c.where, t.held);
-            co_return out;
-        }
-        takeover = true;
-        out = co_await claim_token(c, path, t, removal_is_ours);
-    }
-    if (!t.ours) {
-        (void)co_await discard(c.world, c.where, t.held);
-        co_return out;
-    }
-    c.seen.token_busy_since.reset();
-    if (!takeover && !c.where.shared()) co_return out;
-    const auto woken = co_await c.sleeper.sleep(c.world.now() + settle_time(c.where.where->facts.kind));
-    if (woken == wake::cancelled) co_return ended(reclaiming::cancelled);
-    const bool still = co_await token_is_ours(c, path, t);
-    co_return still ? out : ended(reclaiming::blocked);
-}
-
-task<std::error_code> drop_token(contender& c, token& t) {
-    std::error_code error;
-    if (t.ours) {
-        const auto path = c.where.token_path();
-        bool here = co_await token_is_ours(c, path, t);
-        if (!here) {
-            // Somebody took it for dead, moved it aside and may be about to put it back.
-            (void)co_await c.sleeper.sleep(c.world.now() + settle_time(c.where.where->facts.kind));
-            here = co_await token_is_ours(c, path, t);
-        }
-        if (here) error = co_await c.world.unlink(path);
-        t.ours = false;
-    }
-    (void)co_await discard(c.world, c.where, t.held);
-    co_return error;
-}
-
-task<reclaim_outcome> reclaim(contender& c, const finding& dead) {
+task<reclaim_outcome> reclaim(contender& c, const finding& found, ground why) {
     removal_lock lock;
     if (!c.where.shared()) {
-        const auto taken = co_await take_removal(c, c.where.path(), dead, lock);
+        auto taken = co_await take_removal(c, c.where.path(), found, lock);
+        if (why == ground::order) taken = enough_for_an_order(c, std::move(taken), found, lock);
         if (taken.state != reclaiming::clear) {
             (void)co_await give_back(c, lock);
             co_return taken;
@@ -306,7 +114,9 @@ task<reclaim_outcome> reclaim(contender& c, const finding& dead) {
     }
     token t;
     auto out = co_await take_token(c, t, lock.ours);
-    if (out.state == reclaiming::clear) out = co_await remove_judged(c, dead, lock);
+    auto epoch = found.evidence.rec.writer_epoch;
+    if (out.state == reclaiming::clear && why == ground::order) out = co_await displace(c, found, epoch);
+    if (out.state == reclaiming::clear) out = co_await remove_judged(c, found, lock, why, epoch);
     (void)co_await drop_token(c, t);
     (void)co_await give_back(c, lock);
     co_return out;

@@ -28,6 +28,8 @@ class category final : public std::error_category {
             case errc::bad_options: return "an option is out of its range; see the comments in fslock/options.hpp";
             case errc::reserved_name:
                 return "names like .x.reclaim and .x.tmp.1.2.3 are fslock's own; choose another name for the lock";
+            case errc::limit_reached:
+                return "there are more entries than sweep_options::most_entries; sweep a part, or raise the limit";
         }
         return "unknown fslock error";
     }
@@ -41,14 +43,6 @@ constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365 * 10);
 constexpr std::size_t longest_label = 256;
 
 std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
-
-std::string whom(const owner_info& o) {
-    if (o.pid == 0) return "an unknown owner";
-    std::string text = o.this_process ? "this process" : "pid " + std::to_string(o.pid);
-    if (!o.hostname.empty() && !o.this_process) text += " on " + o.hostname;
-    if (!o.label.empty()) text += ", " + in_quotes(o.label);
-    return text;
-}
 
 }  // namespace
 
@@ -68,6 +62,14 @@ std::error_code check(const options& o) noexcept {
                       (o.mode & ~0777U) == 0 && (o.mode & 0600U) == 0600U && o.label.size() <= longest_label &&
                       core::is_utf8(o.label);
     return good ? std::error_code() : make_error_code(errc::bad_options);
+}
+
+std::string to_string(const owner_info& o) {
+    if (o.pid == 0) return "an unknown owner";
+    std::string text = o.this_process ? "this process" : "pid " + std::to_string(o.pid);
+    if (!o.hostname.empty() && !o.this_process) text += " on " + o.hostname;
+    if (!o.label.empty()) text += ", " + in_quotes(o.label);
+    return text;
 }
 
 const char* to_string(proof p) noexcept {
@@ -117,15 +119,15 @@ std::string to_string(const event& e) {
     const auto age = std::to_string(e.age.count()) + " ms";
     switch (e.kind) {
         case event_kind::waiting:
-            text += " for " + whom(e.owner);
+            text += " for " + to_string(e.owner);
             if (e.proof != proof::none) text += std::string(" (") + to_string(e.proof) + ")";
             break;
         case event_kind::reclaimed:
-            text += " from " + whom(e.owner) + " (" + to_string(e.proof) + ", silent for " + age + ")";
+            text += " from " + to_string(e.owner) + " (" + to_string(e.proof) + ", silent for " + age + ")";
             break;
-        case event_kind::reclaim_blocked: text += " by " + whom(e.owner); break;
+        case event_kind::reclaim_blocked: text += " by " + to_string(e.owner); break;
         case event_kind::stale_but_alive:
-        case event_kind::held_long: text += ": " + whom(e.owner) + ", for " + age; break;
+        case event_kind::held_long: text += ": " + to_string(e.owner) + ", for " + age; break;
         case event_kind::beat_failed:
         case event_kind::beat_recovered:
         case event_kind::at_risk:

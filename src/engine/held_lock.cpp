@@ -1,27 +1,14 @@
 #include "held_lock.hpp"
 
-#include <thread>
-
 #include "../core/contend.hpp"
 #include "../os/posix_world.hpp"
 #include "alarm.hpp"
+#include "blocking.hpp"
 #include "fslock/error.hpp"
 #include "pool.hpp"
 #include "registry.hpp"
 
 namespace fslock::engine {
-namespace {
-
-/// For a release, which has no event loop to wait on. It waits only for the settling of a token.
-class blocking_sleeper final : public core::deaf_sleeper {
- public:
-    os::call<core::wake> sleep(core::steady until) override {
-        std::this_thread::sleep_until(until);
-        return core::wake::due;
-    }
-};
-
-}  // namespace
 
 kept_options::kept_options(const options& o)
     : heartbeat_interval(o.heartbeat_interval),

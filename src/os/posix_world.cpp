@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <random>
 
+#include "facts.hpp"
 #include "filesystem_class.hpp"
 #include "process_state.hpp"
 #include "retry.hpp"
@@ -19,29 +20,6 @@
 
 namespace fslock::os {
 namespace {
-
-file_kind kind_of(mode_t mode) {
-    if (S_ISREG(mode)) return file_kind::regular;
-    if (S_ISDIR(mode)) return file_kind::directory;
-    return S_ISLNK(mode) ? file_kind::symlink : file_kind::other;
-}
-
-std::int64_t nanoseconds(const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
-
-file_facts facts_from(const struct stat& s) {
-    file_facts f;
-    f.device = s.st_dev;
-    f.inode = s.st_ino;
-    f.links = s.st_nlink;
-    f.size = static_cast<std::uint64_t>(s.st_size);
-#if defined(__APPLE__)
-    f.modified_ns = nanoseconds(s.st_mtimespec);
-#else
-    f.modified_ns = nanoseconds(s.st_mtim);
-#endif
-    f.kind = kind_of(s.st_mode);
-    return f;
-}
 
 /// A stamp that somebody wrote into a record may be anything: only what a clock could say counts.
 std::int64_t honoured(std::int64_t floor) {

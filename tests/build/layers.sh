@@ -22,7 +22,7 @@ rule() {
 }
 
 # A rule about no file at all would hold for ever.
-for room in include/fslock src/core src/os src/engine; do
+for room in include/fslock src/core src/os src/engine src/cli; do
     set -- "$room"/*.hpp
     [ -f "$1" ] || { echo "no headers in $room: $(pwd) is not the source tree"; echo "0 passed, 1 failed"; exit 1; }
 done
@@ -31,6 +31,7 @@ headers=$(find include -name '*.hpp')
 core=$(find src/core -name '*.?pp')
 os=$(find src/os -name '*.?pp')
 engine=$(find src/engine -name '*.?pp')
+cli=$(find src/cli -name '*.?pp')
 
 standard='<(algorithm|array|atomic|cerrno|charconv|chrono|compare|concepts|coroutine|cstddef|cstdint|cstring|exception|filesystem|functional|initializer_list|iterator|limits|map|memory|new|numeric|optional|set|span|string|string_view|system_error|tuple|type_traits|unordered_map|unordered_set|utility|variant|vector)>'
 
@@ -51,6 +52,9 @@ rule 'src/os knows neither the engine, nor the protocol, nor Asio' \
 
 rule 'src/engine meets the system in the world only' \
     "$(includes $engine | grep -E '<(sys/|linux/|unistd\.h|fcntl\.h|poll\.h|pthread\.h|signal\.h|csignal)|"\.\./os/(linux|plain|system|process_state|retry)')"
+
+rule 'src/cli knows the interface only' \
+    "$(includes $cli | grep '"' | grep -vE 'include[[:space:]]*"([a-z_]+\.hpp|fslock/[a-z_]+\.hpp)"')"
 
 rule 'an installed header includes no other room' \
     "$(includes $headers | grep -E 'src/|core/|engine/|os/|\.\./\.\.')"

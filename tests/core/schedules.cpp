@@ -86,6 +86,7 @@ class run {
             // Whoever has nothing more to do is what is to be seen of it.
             d.add(a.process.waits() ? a.process.history() : 0);
             d.add(static_cast<std::uint64_t>(a.process.dead()) << 24 | static_cast<std::uint64_t>(a.gave_up) << 20 |
+                  static_cast<std::uint64_t>(a.broken) << 21 |
                   static_cast<std::uint64_t>(stopped_[i]) << 19 | static_cast<std::uint64_t>(a.won));
             if (s_.timed && is_awake(i)) d.add(static_cast<std::uint64_t>(awake_since_[i]));
         }

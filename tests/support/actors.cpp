@@ -60,18 +60,24 @@ core::task<int> takes_turns(actor& a) {
         a.gave_up = out.how != core::ending::owned;
         if (a.gave_up) break;
         a.inode = c.mine.facts.inode;
+        a.epoch = c.mine.rec.writer_epoch;
         a.doubtful = false;
         core::holder h(where, std::move(c.mine), a.process.now());
         a.begin_to_own();
         (void)co_await works(a, h);
         a.now = part::ended;
         auto released = co_await h.release(c);
-        // Where the release meets a token that blocks, it has to be tried again, for as long as that may block.
-        for (int tries = 0; released == std::errc::device_or_resource_busy && tries < 40; ++tries) {
+        // Without a witness, a release that meets a token that blocks has to be tried again, for as long as that may
+        // block. With one, the record is dead from then on.
+        const bool again = !h.guarded();
+        for (int tries = 0; again && released == std::errc::device_or_resource_busy && tries < 40; ++tries) {
             ++a.process.patience;
             (void)co_await a.process.sleep(a.process.now() + a.nap);
             released = co_await h.release(c);
         }
+        // With a flock it may meet one token after the other, until it leaves a dead record to whoever comes next.
+        if (released == std::errc::device_or_resource_busy && a.disk.witness == os::witness_kind::flock)
+            a.gave_up = true;
     }
     a.now = part::ended;
     co_return a.won;
@@ -91,6 +97,42 @@ core::task<int> beats_from_elsewhere(actor& a) {
 core::task<int> removes_by_hand(actor& a) {
     a.now = part::ended;
     (void)co_await a.process.unlink(lock_path);
+    co_return 0;
+}
+
+core::task<int> breaks(actor& a) {
+    a.now = part::ended;
+    // By us, or by who takes us for dead and finds what stands in for its record.
+    a.disk.on_removal.emplace_back([&a](const sim_process& who, const std::string& name, int inode) {
+        if (name != lock_path || static_cast<std::uint64_t>(inode) != a.victim->inode) return;
+        const auto& content = a.disk.inodes.at(inode).content;
+        if (&who == &a.process || content.find(a.victim->epoch) == std::string::npos) a.victim->broken = true;
+    });
+    const auto where = place_of(a);
+    core::contender c(a.process, where, a.opts, a.process, a, a.seen);
+    const auto out = co_await core::break_record(c, a.victim->epoch);
+    a.gave_up = out.error == std::errc::device_or_resource_busy;
+    if (out.error && !a.gave_up) a.failure = out.error;
+    co_return 0;
+}
+
+core::task<int> sweeps(actor& a) {
+    a.now = part::ended;
+    const auto where = place_of(a);
+    core::contender c(a.process, where, a.opts, a.process, a, a.seen);
+    core::sweep_rules rules;
+    rules.temp_grace = std::chrono::hours(6);
+    std::vector<std::pair<std::string, int>> temps;
+    for (const auto& [path, inode] : a.disk.names) {
+        const auto name = core::side_name_of(path.substr(path.rfind('/') + 1));
+        if (name.what == core::side::temp) temps.emplace_back(path, name.maker);
+    }
+    const auto out = co_await core::sweep_token(c, rules);
+    if (out.error) a.failure = out.error;
+    for (const auto& [path, maker] : temps) {
+        const auto swept = co_await core::sweep_temp(c, path, maker, rules);
+        if (swept.error) a.failure = swept.error;
+    }
     co_return 0;
 }
 
@@ -151,6 +193,8 @@ std::string site::wrong_at_the_end() {
     const bool died = any([](const auto& a) { return a->process.dead(); });
     const bool gave_up = any([](const auto& a) { return a->gave_up; });
     const bool won = any([](const auto& a) { return a->won != 0; });
+    for (const auto& a : actors)
+        if (a->run && a->run.done()) (void)a->run.result();  // throws what it has thrown
     if (nobody_may_win) return {};
     if (somebody_must_win && !died && !won) return "nobody got the lock";
     if (!died && !gave_up)

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "core/breaking.hpp"
 #include "core/contend.hpp"
 #include "core/holder.hpp"
 #include "core/record.hpp"
+#include "core/sweep.hpp"
 #include "simulation.hpp"
 
 namespace support {
@@ -38,12 +40,13 @@ struct actor final : fslock::core::reporter {
 
     /// Whether it believes to own the lock, and rightly. On a shared filesystem that ends for good when it has not
     /// beaten for so long that somebody may be taking it over; it finds out with one of its next looks.
-    [[nodiscard]] bool owns() const { return now == part::owning && !process.dead() && !doubtful && !overdue(); }
+    [[nodiscard]] bool owns() const { return now == part::owning && !process.dead() && !doubtful && !broken && !overdue(); }
     [[nodiscard]] bool overdue() const;
     void begin_to_own() {
         now = part::owning;
         ++won;
         beaten_ns = disk.now_ns;
+        broken = false;
     }
 
     sim_disk& disk;
@@ -57,11 +60,14 @@ struct actor final : fslock::core::reporter {
     bool cares = true;             ///< whether its record must not be gone while it owns
     part now = part::contending;
     std::uint64_t inode = 0;       ///< of its record, while it owns
+    std::string epoch;             ///< of its last record
     std::int64_t beaten_ns = 0;    ///< true time at which its last beat began, or its claim ended
     int won = 0;
     bool doubtful = false;         ///< it has been overdue while it owned
     bool lost = false;             ///< it was told so, and had not been overdue
     bool gave_up = false;
+    bool broken = false;           ///< somebody has removed its record by order
+    actor* victim = nullptr;       ///< whose record it is to remove by order
     std::error_code failure;
     core::task<int> run;
 };
@@ -76,6 +82,10 @@ core::task<int> as_the_first_implementation(actor& a);
 core::task<int> beats_from_elsewhere(actor& a);
 /// Removes the record by hand.
 core::task<int> removes_by_hand(actor& a);
+/// Breaks the lock of its victim, which owns: from the moment that its record is gone, that is no owner.
+core::task<int> breaks(actor& a);
+/// Sweeps the token, and all temps that it sees when it begins.
+core::task<int> sweeps(actor& a);
 
 /// One world: a filesystem, hosts, and those who take part.
 struct site {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/breaking.hpp"
 #include "core/contend.hpp"
 #include "core/holder.hpp"
 #include "core/record.hpp"
@@ -73,6 +74,10 @@ class led_process {
         run_ = releasing();
         run_.resume();
     }
+    void break_lock(const std::string& epoch) {
+        run_ = breaking(epoch);
+        run_.resume();
+    }
 
     /// Whether a call that begins with `what` is about to happen: before it does.
     [[nodiscard]] bool comes_to(std::string_view what) {
@@ -106,6 +111,7 @@ class led_process {
     std::unique_ptr<core::holder> held;
     core::standing_outcome found;
     std::error_code released;
+    core::break_outcome broke;
 
  private:
     core::task<int> contending() {
@@ -124,6 +130,10 @@ class led_process {
     }
     core::task<int> releasing() {
         released = co_await held->release(contender);
+        co_return 0;
+    }
+    core::task<int> breaking(std::string epoch) {
+        broke = co_await core::break_record(contender, std::move(epoch));
         co_return 0;
     }
 

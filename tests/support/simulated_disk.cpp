@@ -44,6 +44,10 @@ os::file_facts sim_disk::facts_of(int inode) const {
     return f;
 }
 
+void sim_disk::tell_of_removal(const sim_process& who, const std::string& name) const {
+    for (const auto& told : on_removal) told(who, name, names.at(name));
+}
+
 void sim_disk::remove(const std::string& path) {
     const auto at = names.find(path);
     if (at == names.end()) return;

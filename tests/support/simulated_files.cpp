@@ -142,6 +142,7 @@ os::call<std::error_code> sim_process::rename(const std::string& from, const std
         const auto at = disk_.names.find(from);
         if (at == disk_.names.end()) return error(ENOENT);
         const int inode = at->second;
+        disk_.tell_of_removal(*this, from);
         disk_.names.erase(at);
         disk_.remove(to);
         disk_.names[to] = inode;
@@ -154,6 +155,7 @@ os::call<std::error_code> sim_process::rename(const std::string& from, const std
 os::call<std::error_code> sim_process::unlink(const std::string& path) {
     return visible<std::error_code>("unlink " + path, [this, path] {
         if (!disk_.names.contains(path)) return error(ENOENT);
+        disk_.tell_of_removal(*this, path);
         disk_.remove(path);
         host_.seen_at.erase(path);
         return std::error_code();

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace support {
+namespace {
+
+os::lock_byte lock_of(os::lock_byte byte, os::witness_kind how) {
+    return how == os::witness_kind::flock ? os::lock_byte::witness : byte;
+}
+
+}  // namespace
 
 sim_process::sim_process(sim_disk& disk, sim_host& host, int pid) : disk_(disk), host_(host) {
     self_.pid = pid;
@@ -90,8 +97,9 @@ os::call<fslock::core::wake> sim_process::sleep(steady until) {
 
 // ---- locks and processes ---------------------------------------------------------------------------------------
 
-os::call<os::lock_state> sim_process::lock(const os::file& on, os::lock_byte which, os::witness_kind) {
+os::call<os::lock_state> sim_process::lock(const os::file& on, os::lock_byte byte, os::witness_kind how) {
     const int handle = on.handle();
+    const auto which = lock_of(byte, how);
     const auto act = [this, handle, which] {
         const auto& f = handles_.at(handle);
         if (f.how == os::access::read) return os::lock_state::unknown;
@@ -104,8 +112,9 @@ os::call<os::lock_state> sim_process::lock(const os::file& on, os::lock_byte whi
     return visible<os::lock_state>("lock", act);
 }
 
-os::call<std::error_code> sim_process::unlock(const os::file& on, os::lock_byte which, os::witness_kind) {
+os::call<std::error_code> sim_process::unlock(const os::file& on, os::lock_byte byte, os::witness_kind how) {
     const int handle = on.handle();
+    const auto which = lock_of(byte, how);
     return visible<std::error_code>("unlock", [this, handle, which] {
         auto& locks = disk_.inodes.at(handles_.at(handle).inode).locks;
         const auto at = locks.find({host_.number, which});
@@ -114,8 +123,9 @@ os::call<std::error_code> sim_process::unlock(const os::file& on, os::lock_byte 
     });
 }
 
-os::call<os::lock_state> sim_process::probe(const os::file& on, os::lock_byte which, os::witness_kind) {
+os::call<os::lock_state> sim_process::probe(const os::file& on, os::lock_byte byte, os::witness_kind how) {
     const int handle = on.handle();
+    const auto which = lock_of(byte, how);
     return visible<os::lock_state>("probe", [this, handle, which] {
         const auto& locks = disk_.inodes.at(handles_.at(handle).inode).locks;
         const auto at = locks.find({host_.number, which});

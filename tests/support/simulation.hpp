@@ -67,12 +67,17 @@ struct sim_disk {
     bool unnamed_files = true;
     bool hard_links = true;
     bool exclusive_rename = false;
+    /// What kernels have: `flock` has no bytes, and one lock only.
+    os::witness_kind witness = os::witness_kind::ofd;
+    /// Called before a process takes a name from an inode.
+    std::vector<std::function<void(const sim_process& who, const std::string& name, int inode)>> on_removal;
     /// Whether a record that can be seen may still be written: only then is reading it a step of its own.
     bool records_change = false;
 
     /// A file that was there before.
     int put(const std::string& path, const std::string& content, std::int64_t age_ns);
     void rewrite(int inode, const std::string& text);
+    void tell_of_removal(const sim_process& who, const std::string& name) const;
     [[nodiscard]] std::int64_t clock_ns() const noexcept { return now_ns + skew_ns; }
     [[nodiscard]] int links_to(int inode) const;
     [[nodiscard]] os::file_facts facts_of(int inode) const;
@@ -140,8 +145,8 @@ class sim_process final : public os::world, public fslock::core::deaf_sleeper, p
     os::call<bool> has_name(const std::string& directory, const std::string& prefix, const os::file_facts& of) override;
     os::call<os::result<os::file_facts>> directory(const std::string& path) override;
     os::call<os::result<os::directory_facts>> classify(const std::string& path) override;
-    os::witness_kind system_witness() override { return os::witness_kind::ofd; }
-    os::witness_kind new_witness() override { return os::witness_kind::ofd; }
+    os::witness_kind system_witness() override { return disk_.witness; }
+    os::witness_kind new_witness() override { return disk_.witness; }
     bool may_keep_waiting_files() override { return true; }
     os::call<os::lock_state> lock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
     os::call<std::error_code> unlock(const os::file& on, os::lock_byte which, os::witness_kind how) override;
