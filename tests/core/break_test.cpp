@@ -26,7 +26,9 @@ struct broken_lock {
         owner->acquire();
     }
     void begin() { breaker->break_lock(owner->held->rec().writer_epoch); }
-    [[nodiscard]] bool record_is_of(int pid) const { return text_at(k, lock_path).find(std::to_string(pid) + '-') != std::string::npos; }
+    [[nodiscard]] bool record_is_of(int pid) const {
+        return text_at(k, lock_path).find(std::to_string(pid) + '-') != std::string::npos;
+    }
 
     small_world k;
     std::unique_ptr<led_process> owner;
