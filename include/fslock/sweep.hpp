@@ -59,7 +59,8 @@ struct sweep_options {
 };
 
 /// Removes abandoned files that stand beside locks in and below `root`: the tokens of dead reclaimers and the temps of
-/// dead writers (docs/protocol.md, "Files"), on any host. Returns how many that were. Blocks; safe beside everything that uses the locks.
+/// dead writers (docs/protocol.md, "Files"), on any host. Returns how many that were. Blocks; safe beside everything that
+/// uses the locks.
 ///
 /// Never touches the record of a lock, nor anything that is not named and written as such a file, nor one whose writer
 /// lives or may live. Symbolic links are not followed, but for `root`. A file or directory that cannot be looked at is

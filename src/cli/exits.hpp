@@ -25,7 +25,8 @@ enum exit_status : int {
 
 [[nodiscard]] int status_for(std::error_code error) noexcept;
 
-/// Says on standard error what went wrong with `what`, and what to do about it, as far as that is known. Returns the status for it.
+/// Says on standard error what went wrong with `what`, and what to do about it as far as that is known. Returns the
+/// status for it.
 int complain(const std::string& what, std::error_code error);
 /// The same without an error code. Control characters of what was named reach no terminal.
 void say(const std::string& text);

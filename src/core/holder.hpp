@@ -36,8 +36,8 @@ class holder {
     /// Looks whether the path still leads to our record.
     [[nodiscard]] task<standing_outcome> verify(os::world& w);
     /// Removes the record if it is ours. `errc::lost` when it is not, EBUSY while somebody else is at its removal;
-    /// otherwise what the removal says. In every case the witness ends. Without a witness, any error but `errc::lost` means that the record is still there and looks
-    /// alive: release again later. `c` is used only if the removal needs the token.
+    /// otherwise what the removal says. In every case the witness ends. Without a witness, any error but `errc::lost`
+    /// means that the record is still there and looks alive: release again later. `c` is used only if the removal needs the token.
     [[nodiscard]] task<std::error_code> release(contender& c);
 
  private:
@@ -48,7 +48,7 @@ class holder {
     task<standing_outcome> look_without_witness(os::world& w);
     task<std::error_code> write_beat(os::world& w);
     task<bool> somebody_may_remove(contender& c);
-    task<standing_outcome> look_to_remove(os::world& w);
+    task<standing_outcome> look_to_remove(os::world& w, bool& under_token);
     task<std::error_code> remove_under_token(contender& c);
     task<std::error_code> unlock(os::world& w);
     task<std::error_code> remove_record(os::world& w);

@@ -26,7 +26,9 @@ struct broken_lock {
         owner->acquire();
     }
     void begin() { breaker->break_lock(owner->held->rec().writer_epoch); }
-    [[nodiscard]] bool record_is_of(int pid) const { return text_at(k, lock_path).find(std::to_string(pid) + '-') != std::string::npos; }
+    [[nodiscard]] bool record_is_of(int pid) const {
+        return text_at(k, lock_path).find(std::to_string(pid) + '-') != std::string::npos;
+    }
 
     small_world k;
     std::unique_ptr<led_process> owner;
@@ -204,6 +206,18 @@ BOOST_AUTO_TEST_CASE(with_a_flock_an_owner_that_gives_back_minds_the_token) {
         b.owner->go_on();
         BOOST_TEST((in_time ? b.owner->released == fslock::errc::lost : is_busy(b.owner->released)));
         BOOST_TEST(b.k.names.empty());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(with_a_flock_no_other_token_keeps_an_owner_from_giving_back) {
+    for (const auto& token : {core::format(record_of(living)), std::string()}) {
+        broken_lock b({}, os::fs_class::local, os::witness_kind::flock);
+        b.k.put(token_path, token, 0);
+        b.owner->release();
+        b.owner->go_on();
+        BOOST_TEST(!b.owner->released);
+        BOOST_TEST(!b.k.names.contains(lock_path));
+        BOOST_TEST(text_at(b.k, token_path) == token);
     }
 }
 
