@@ -143,23 +143,25 @@ task<std::error_code> holder::remove_record(os::world& w) {
 }
 
 /// Whether somebody may be removing the record at this moment: without a witness, when the heartbeat is old or came
-/// late. With a flock, which leaves no second lock for that, who breaks the lock shows it by the token.
+/// late. With a flock, which leaves no second lock for that, who breaks the lock shows it by its token.
 ///
 /// REQUIRES: there is no byte 1 that would say so.
 task<bool> holder::somebody_may_remove(contender& c) {
     if (rec_.guard == witness_kind::flock) {
-        const auto token = co_await c.world.facts_at(where_.token_path());
-        co_return token || !is(token.error(), ENOENT);
+        const auto token = co_await read_record_at(c.world, where_.token_path(), where_.kind());
+        co_return token.what.value.label == breaking_label;
     }
     co_return beat_late_ || c.world.now() - last_beat_ > c.opts.stale_after;
 }
 
-/// Looks so that nobody who breaks the lock can come between the look and our removal: they need byte 1 as well.
-task<standing_outcome> holder::look_to_remove(os::world& w) {
+/// Looks so that nobody who breaks the lock can come between the look and our removal: they need byte 1 as well. Where
+/// the system cannot lock it, they need the token like us.
+task<standing_outcome> holder::look_to_remove(os::world& w, bool& under_token) {
     for (int tries = 0; tries < 2; ++tries) {
         const auto locked = facts_.inode;
         const auto state = co_await w.lock(file_, lock_byte::removal, rec_.guard);
-        if (state != lock_state::free) co_return is_now(standing::unsure, busy());
+        if (state == lock_state::held) co_return is_now(standing::unsure, busy());
+        under_token = state == lock_state::unknown;
         const auto there = co_await look(w);
         // The look may have adopted a copy, which has a byte 1 of its own.
         if (there.now != standing::ours || facts_.inode == locked) co_return there;
@@ -211,7 +213,7 @@ task<std::error_code> holder::release(contender& c) {
     bool under_token = false;
     if (!byte_1) under_token = co_await somebody_may_remove(c);
     standing_outcome there;
-    if (byte_1) there = co_await look_to_remove(c.world);
+    if (byte_1) there = co_await look_to_remove(c.world, under_token);
     if (!byte_1) there = co_await look(c.world);
     std::error_code error;
     switch (there.now) {

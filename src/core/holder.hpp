@@ -48,7 +48,7 @@ class holder {
     task<standing_outcome> look_without_witness(os::world& w);
     task<std::error_code> write_beat(os::world& w);
     task<bool> somebody_may_remove(contender& c);
-    task<standing_outcome> look_to_remove(os::world& w);
+    task<standing_outcome> look_to_remove(os::world& w, bool& under_token);
     task<std::error_code> remove_under_token(contender& c);
     task<std::error_code> unlock(os::world& w);
     task<std::error_code> remove_record(os::world& w);

@@ -30,7 +30,7 @@ reclaim_outcome enough_for_an_order(const contender& c, reclaim_outcome taken, c
 std::string stand_in(contender& c, const finding& f, std::size_t length, std::string& epoch) {
     auto r = own_record(c.world, c.opts, witness_kind::none, epoch_stamp(f.evidence.rec.writer_epoch));
     r.process_start_time.reset();
-    r.label = "breaking this lock";
+    r.label = breaking_label;
     epoch = r.writer_epoch;
     auto text = format(r);
     if (text.size() > length) {
@@ -113,6 +113,7 @@ task<reclaim_outcome> reclaim(contender& c, const finding& found, ground why) {
         }
     }
     token t;
+    if (why == ground::order) t.label = breaking_label;
     auto out = co_await take_token(c, t, lock.ours);
     auto epoch = found.evidence.rec.writer_epoch;
     if (out.state == reclaiming::clear && why == ground::order) out = co_await displace(c, found, epoch);

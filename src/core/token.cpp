@@ -24,8 +24,9 @@ task<bool> token_is_ours(contender& c, const std::string& path, const token& t) 
 
 /// A guarded token tells others that its holder has the removal lock as well: they may pass it by when it stands
 /// still (`may_bypass`). Without that lock the token is all there is, and carries no witness.
-options token_options(const options& o, bool removal_is_ours) {
+options token_options(const options& o, const std::string& label, bool removal_is_ours) {
     options t;
+    t.label = label;
     t.heartbeat_interval = o.heartbeat_interval;
     t.witness = removal_is_ours ? o.witness : witness::off;
     t.mode = o.mode;
@@ -33,7 +34,7 @@ options token_options(const options& o, bool removal_is_ours) {
 }
 
 task<reclaim_outcome> claim_token(contender& c, const std::string& path, token& t, bool removal_is_ours) {
-    const auto o = token_options(c.opts, removal_is_ours);
+    const auto o = token_options(c.opts, t.label, removal_is_ours);
     const auto error = co_await claim(c.world, c.where, path, o, t.held, 0);
     t.ours = !error;
     if (is(error, EEXIST)) co_return ended(reclaiming::blocked);

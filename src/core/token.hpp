@@ -1,6 +1,8 @@
 // The token: held while a record is removed, for the sake of those who know no removal lock.
 #pragma once
 
+#include <string_view>
+
 #include "removal.hpp"
 
 namespace fslock::core {
@@ -9,9 +11,13 @@ namespace fslock::core {
 /// acted. On a local filesystem only after a takeover.
 [[nodiscard]] milliseconds settle_time(os::fs_class filesystem) noexcept;
 
+/// On the token of who breaks a lock. A release with a `flock` witness minds it.
+inline constexpr std::string_view breaking_label = "breaking this lock";
+
 /// A token on which removal without a witness rests (step 2 of reclaim). Also used for a release whose record may
 /// have been judged dead meanwhile.
 struct token {
+    std::string label;  ///< what it says, for those who can read it
     prepared held;
     bool ours = false;
 };

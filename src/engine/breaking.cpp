@@ -22,7 +22,8 @@ core::break_outcome break_at(const std::filesystem::path& path, std::string_view
     engine::blocking_sleeper sleeper;
     engine::silent_reporter nobody;
     core::sightings fresh;
-    const options o;
+    options o;
+    o.mode = 0644;  // of the token: the owner may be another user
     core::contender c(w, *where, o, sleeper, nobody, fresh);
     return core::run_to_end(core::break_record(c, std::string(writer_epoch)));
 }

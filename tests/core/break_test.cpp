@@ -209,4 +209,16 @@ BOOST_AUTO_TEST_CASE(with_a_flock_an_owner_that_gives_back_minds_the_token) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(with_a_flock_no_other_token_keeps_an_owner_from_giving_back) {
+    for (const auto& token : {core::format(record_of(living)), std::string()}) {
+        broken_lock b({}, os::fs_class::local, os::witness_kind::flock);
+        b.k.put(token_path, token, 0);
+        b.owner->release();
+        b.owner->go_on();
+        BOOST_TEST(!b.owner->released);
+        BOOST_TEST(!b.k.names.contains(lock_path));
+        BOOST_TEST(text_at(b.k, token_path) == token);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -57,7 +57,7 @@ struct sweeper {
 core::record foreign_record() {
     auto r = record_of(dead);
     r.hostname = "elsewhere";
-    r.boot_id = "";
+    r.boot_id = {};
     return r;
 }
 

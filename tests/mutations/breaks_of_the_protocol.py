@@ -166,7 +166,7 @@ breaks = [
           "const auto state = co_await w.lock(file_, lock_byte::removal, rec_.guard);", "const auto state = lock_state::free;",
           "schedules", "whoever_owns_after_a_broken_lock_owns_alone"),
     Break("release with a flock minds no token", "who was broken removes the record of the owner after it", holder,
-          "co_return token || !is(token.error(), ENOENT);", "co_return false;", "schedules",
+          "co_return token.what.value.label == breaking_label;", "co_return false;", "schedules",
           "nor_do_two_own_where_time_keeps_breaker_and_owner_apart"),
     Break("broken without settling", "who was broken removes the record of the owner after it", reclaim,
           "const auto woken = co_await c.sleeper.sleep(c.world.now() + settle_time(c.where.kind()));",
@@ -189,7 +189,7 @@ breaks = [
 
     # ---- holding ---------------------------------------------------------------------------------------------------
     Break("release without a look", "the record of the next owner is removed", holder,
-          "if (byte_1) there = co_await look_to_remove(c.world);",
+          "if (byte_1) there = co_await look_to_remove(c.world, under_token);",
           "if (byte_1) there = is_now(standing::ours);", "engine",
           "limits/a_guard_whose_lock_went_to_another_leaves_it_alone"),
     Break("another inode is ours as well", "an owner does not notice its loss and removes its successor's record", holder,
