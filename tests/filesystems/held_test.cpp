@@ -67,7 +67,8 @@ BOOST_AUTO_TEST_CASE(a_beat_that_hangs_is_reported_while_it_hangs, *ut::precondi
 }
 
 BOOST_AUTO_TEST_CASE(a_program_ends_although_the_mount_of_its_lock_hangs,
-                     *ut::precondition(fuse_mounts) * ut::precondition(threads_in_children)) {
+                     *ut::precondition(fuse_mounts) * ut::precondition(threads_in_children) *
+                         ut::precondition(forks_of_threads)) {
     stalling_mount m;
     child program([&](child::pipe_to_parent& parent) {
         auto lock = fslock::acquire(m / "x", minutes());
