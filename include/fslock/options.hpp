@@ -82,7 +82,8 @@ struct options {
     /// For people: what the owner is doing. UTF-8, at most 256 bytes; empty means that none is recorded.
     std::string label;
 
-    /// Permission bits of the record, whatever the umask; at least 0600, at most 0777. Others can judge an owner only if they may read it.
+    /// Permission bits of the record, whatever the umask; at least 0600, at most 0777. Others can judge an owner only
+    /// if they may read it.
     unsigned mode = 0600;
 
     /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor of the operation,

@@ -37,7 +37,8 @@ class holder {
     [[nodiscard]] task<standing_outcome> verify(os::world& w);
     /// Removes the record if it is ours. `errc::lost` when it is not, EBUSY while somebody else is at its removal;
     /// otherwise what the removal says. In every case the witness ends. Without a witness, any error but `errc::lost`
-    /// means that the record is still there and looks alive: release again later. `c` is used only if the removal needs the token.
+    /// means that the record is still there and looks alive: release again later. `c` is used only if the removal
+    /// needs the token.
     [[nodiscard]] task<std::error_code> release(contender& c);
 
  private:

@@ -78,8 +78,9 @@ struct verdict {
 ///   7  anything else                             not_a_lock
 ///
 /// Silence is the age of the record's mtime by the clock of its filesystem, or the time for which we watched it
-/// without a change if that is longer (an mtime may lie in the future). No limit is below three of the owner's intervals, and a beat that we saw vetoes rows 2 to 6 for as long. A token
-/// without a witness is dead after ten minutes of silence, whatever else.
+/// without a change if that is longer (an mtime may lie in the future). No limit is below three of the owner's
+/// intervals, and a beat that we saw vetoes rows 2 to 6 for as long. A token without a witness is dead after ten
+/// minutes of silence, whatever else.
 [[nodiscard]] verdict judge(const evidence& e, const os::identity& self, const options& limits);
 
 /// Whether row 1 applies. A witness of a kind that this system cannot ask for counts as absent.

@@ -19,16 +19,20 @@ using simdjson::dom::element;
 // ---- writing ---------------------------------------------------------------------------------------------------
 
 template <class Text>
-void append_number(Text& to, std::uint64_t n, int width = 0) {
+void append_number(Text& to, std::uint64_t n) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, n).ptr;
-    for (auto missing = width - (end - digits); missing > 0; --missing) to += '0';
     to.append(digits, end);
 }
 
 template <class Text>
 void append_escaped(Text& to, std::string_view text) {
     static constexpr char hex[] = "0123456789abcdef";
+    const auto as_it_is = [](unsigned char c) { return c >= 0x20 && c < 0x80 && c != '"' && c != '\\'; };
+    if (std::all_of(text.begin(), text.end(), as_it_is)) {
+        to += text;
+        return;
+    }
     const bool readable = is_utf8(text);
     for (const char c : text) {
         const auto u = static_cast<unsigned char>(c);
@@ -45,21 +49,19 @@ void append_escaped(Text& to, std::string_view text) {
     }
 }
 
+/// `key` with the punctuation around it: `,"key":`
 template <class Text>
 void append_text(Text& to, std::string_view key, std::string_view value) {
-    to += ",\"";
     to += key;
-    to += "\":\"";
+    to += '"';
     append_escaped(to, value);
     to += '"';
 }
 
 template <class Text>
-void append_value(Text& to, std::string_view key, std::uint64_t value, int width = 0) {
-    to += ",\"";
+void append_value(Text& to, std::string_view key, std::uint64_t value) {
     to += key;
-    to += "\":";
-    append_number(to, value, width);
+    append_number(to, value);
 }
 
 /// 13 digits are the years 2001 to 2286; a JSON number must not begin with 0, so the clock of a machine without one
@@ -235,16 +237,16 @@ Text format(const record& r, std::int64_t heartbeat_at_ms) {
     line.reserve(384);
     line += first_key;
     append_number(line, static_cast<std::uint64_t>(r.pid));
-    append_text(line, "hostname", r.hostname.view());
-    if (r.process_start_time) append_value(line, "process_start_time", *r.process_start_time);
-    if (!r.boot_id.empty()) append_text(line, "boot_id", r.boot_id.view());
-    append_value(line, "created_at_ms", thirteen_digits(r.created_at_ms));
-    append_value(line, "heartbeat_at_ms", thirteen_digits(heartbeat_at_ms));
-    append_text(line, "writer_epoch", r.writer_epoch);
-    if (r.pid_ns) append_value(line, "pid_ns", *r.pid_ns);
-    if (r.guard != os::witness_kind::none) append_text(line, "guard", name_of(r.guard));
-    if (r.heartbeat_ms) append_value(line, "heartbeat_ms", static_cast<std::uint64_t>(*r.heartbeat_ms));
-    if (!r.label.empty()) append_text(line, "label", r.label);
+    append_text(line, R"(,"hostname":)", r.hostname.view());
+    if (r.process_start_time) append_value(line, R"(,"process_start_time":)", *r.process_start_time);
+    if (!r.boot_id.empty()) append_text(line, R"(,"boot_id":)", r.boot_id.view());
+    append_value(line, R"(,"created_at_ms":)", thirteen_digits(r.created_at_ms));
+    append_value(line, R"(,"heartbeat_at_ms":)", thirteen_digits(heartbeat_at_ms));
+    append_text(line, R"(,"writer_epoch":)", r.writer_epoch);
+    if (r.pid_ns) append_value(line, R"(,"pid_ns":)", *r.pid_ns);
+    if (r.guard != os::witness_kind::none) append_text(line, R"(,"guard":)", name_of(r.guard));
+    if (r.heartbeat_ms) append_value(line, R"(,"heartbeat_ms":)", static_cast<std::uint64_t>(*r.heartbeat_ms));
+    if (!r.label.empty()) append_text(line, R"(,"label":)", r.label);
     line += "}\n";
     return line;
 }

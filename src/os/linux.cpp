@@ -153,8 +153,10 @@ int open_unnamed(const char* directory, mode_t mode) {
 }
 
 std::error_code link_unnamed(int fd, const char* to) {
+    constexpr std::string_view descriptors = "/proc/self/fd/";
     char from[32];
-    std::snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
+    auto* const number = std::copy(descriptors.begin(), descriptors.end(), from);
+    *std::to_chars(number, from + sizeof from - 1, fd).ptr = '\0';
     return outcome(retry([&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); }));
 }
 

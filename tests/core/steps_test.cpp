@@ -223,6 +223,15 @@ BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_the_owner_before) {
     BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
 }
 
+BOOST_AUTO_TEST_CASE(an_acquisition_leaves_no_temp) {
+    fslock::options o;
+    o.durability = fslock::durability::full;  // prepared under a name
+    small_world k;
+    led_process a(k, o);
+    a.acquire();
+    BOOST_TEST(k.names.size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_in_vain_leaves_no_temp) {
     small_world k;
     k.unnamed_files = false;

@@ -46,13 +46,19 @@ class Workshop:
         self.tests_directory = work / "tests"
         self.jobs = [f"-j{jobs}"] if jobs else []
         self.copy(root)
-        self.tests_directory.mkdir(exist_ok=True)
+        self.make_room()
         for level in {optimization(p) for p in ("core", "engine")}:
             if (self.built(level) / "build.ninja").exists():
                 continue
             subprocess.run(["meson", "setup", self.built(level), self.source, "-Ddebug=false", f"-Doptimization={level}",
                             "-Dcpp_args=-D_GLIBCXX_ASSERTIONS", "-Dbenchmarks=disabled"],
                            check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+    def make_room(self):
+        """An empty directory for the tests, some of which become another user."""
+        self.work.chmod(0o755)
+        self.tests_directory.mkdir(exist_ok=True)
+        self.tests_directory.chmod(0o1777)
 
     def built(self, level):
         return self.work / f"build-{level}"
@@ -96,7 +102,7 @@ class Workshop:
         status = test.wait()
         test.stdout.close()
         shutil.rmtree(self.tests_directory, ignore_errors=True)
-        self.tests_directory.mkdir(exist_ok=True)
+        self.make_room()
         return Run(self.failure(text, ended, status), self.all_passed(text), time.monotonic() - began, text)
 
     @staticmethod

@@ -66,7 +66,8 @@ boost::test_tools::assertion_result namespaces(boost::unit_test::test_unit_id) {
     return r;
 }
 
-/// Takes the lock as pid 1 of a PID namespace of its own, says 'o', is stopped when told so, and goes on until it knows that it lost.
+/// Takes the lock as pid 1 of a PID namespace of its own, says 'o', is stopped when told so, and goes on until it
+/// knows that it lost.
 void own_and_be_stopped(child::pipe_to_parent& parent, const std::filesystem::path& lock_path) {
     if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) ::_exit(96);
     const pid_t first = ::fork();
