@@ -1,9 +1,9 @@
 #include "breaking.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "fslock/error.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -43,7 +43,7 @@ task<break_outcome> break_record(contender& c, std::string epoch) {
         if (then < until) woken = co_await c.sleeper.sleep(then);
         if (woken == wake::cancelled) break;
     }
-    out.error = std::error_code(EBUSY, std::system_category());
+    out.error = system_code(EBUSY);
     co_return out;
 }
 

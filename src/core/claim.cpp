@@ -1,8 +1,7 @@
 #include "claim.hpp"
 
-#include <cerrno>
-
 #include "read_record.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -11,11 +10,9 @@ using os::lock_byte;
 using os::lock_state;
 using os::witness_kind;
 
-std::error_code system_error(int code) { return {code, std::system_category()}; }
-
 bool is_any_of(std::error_code e, std::initializer_list<int> codes) {
     for (const int code : codes)
-        if (e == system_error(code)) return true;
+        if (is(e, code)) return true;
     return false;
 }
 
@@ -67,7 +64,7 @@ task<std::error_code> lock_and_fill(os::world& w, const place& where, const opti
     auto guard = guard_for(w, where, o);
     if (guard != witness_kind::none) {
         const auto state = co_await w.lock(p.file, lock_byte::witness, guard);
-        if (state == lock_state::held) co_return system_error(EBUSY);
+        if (state == lock_state::held) co_return system_code(EBUSY);
         if (state == lock_state::unknown) guard = witness_kind::none;
     }
     co_return co_await fill(w, where, o, p, guard, floor);
@@ -88,7 +85,7 @@ task<std::error_code> create_private(os::world& w, const place& where, const opt
     auto made = co_await w.create(p.temp, o.mode, where.kind());
     if (!made) {
         p.temp.clear();
-        co_return made.error() == system_error(EEXIST) ? system_error(EBUSY) : made.error();
+        co_return is(made.error(), EEXIST) ? system_code(EBUSY) : made.error();
     }
     p.file = std::move(made->file);
     p.facts = made->facts;
@@ -117,9 +114,9 @@ task<found> look_for_ours(os::world& w, const place& where, const std::string& t
 
 /// sshfs says EPERM for most of what a server refuses: also when the name is taken, unless its cache knew that.
 task<std::error_code> taken_or(std::error_code said, os::world& w, const place& where, const std::string& target) {
-    if (!where.shared() || said != system_error(EPERM)) co_return said;
+    if (!where.shared() || !is(said, EPERM)) co_return said;
     const auto there = co_await w.facts_at(target);
-    co_return there ? system_error(EEXIST) : said;
+    co_return there ? system_code(EEXIST) : said;
 }
 
 /// What an attempt on a shared filesystem really came to. The times are set anew, so that a record which was long in
@@ -127,15 +124,15 @@ task<std::error_code> taken_or(std::error_code said, os::world& w, const place& 
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said) {
     said = co_await taken_or(said, w, where, target);
-    if (said && said != system_error(EEXIST) && said != system_error(EIO)) co_return said;
+    if (said && !is(said, EEXIST) && !is(said, EIO)) co_return said;
     p.maybe_at = target;
     if (!said) (void)co_await w.touch(p.file);
     const auto there = co_await look_for_ours(w, where, target, p);
-    if (there == found::unclear) co_return system_error(EEXIST);  // look again; `maybe_at` remembers
+    if (there == found::unclear) co_return system_code(EEXIST);  // look again; `maybe_at` remembers
     p.maybe_at.clear();
     if (there == found::ours && said) (void)co_await w.touch(p.file);  // it happened, and the answer was lost
     if (there == found::ours) co_return std::error_code();
-    co_return said ? said : system_error(EEXIST);
+    co_return said ? said : system_code(EEXIST);
 }
 
 /// Step 2 by a hard link.
@@ -143,7 +140,7 @@ task<std::error_code> link_to(os::world& w, const place& where, const std::strin
     auto error = co_await w.link(p.file, p.temp, target);
     if (where.shared()) {
         error = co_await settle_claim(w, where, target, p, error);
-        if (error == system_error(EPERM)) {
+        if (is(error, EPERM)) {
             // What was in the way may just have gone: once more, before links are given up here for good.
             error = co_await w.link(p.file, p.temp, target);
             error = co_await settle_claim(w, where, target, p, error);
@@ -202,7 +199,7 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
     const auto locked = co_await lock_created(w, where, p);
     if (locked == lock_state::held) {
         p.file.close();
-        co_return system_error(EEXIST);
+        co_return system_code(EEXIST);
     }
     const auto guard = locked == lock_state::free ? guard_for(w, where, o) : witness_kind::none;
     const auto error = co_await fill(w, where, o, p, guard, floor);
@@ -214,7 +211,7 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
     const bool ours = now && now->same_inode(p.facts);
     if (!ours) {
         (void)co_await discard(w, where, p);
-        co_return system_error(EEXIST);
+        co_return system_code(EEXIST);
     }
     const auto left_locked = co_await unlock_created(w, where, p);
     if (left_locked) (void)co_await withdraw(w, where, target, p);
@@ -268,7 +265,7 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
     std::error_code error;
     for (bool prepared_anew = false;;) {
         error = co_await attempt(w, where, target, o, p, floor);
-        if (!error || error == system_error(EEXIST)) break;
+        if (!error || is(error, EEXIST)) break;
         if (p.how != publishing::created && says_unsupported(error)) {
             (void)co_await discard(w, where, p);
             p.how = next_best(p.how);

@@ -1,11 +1,11 @@
 #include "contend.hpp"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "examine.hpp"
 #include "fslock/error.hpp"
 #include "reclaim.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -315,7 +315,7 @@ task<contend_outcome> contend_until(contender& c, bool claimed) {
         if (!claimed) {
             const auto error = co_await claim(c.world, c.where, c.where.path(), c.opts, c.mine, s.floor);
             if (!error) co_return ended(ending::owned);
-            if (error != std::error_code(EEXIST, std::system_category())) co_return ended(ending::failed, error);
+            if (!is(error, EEXIST)) co_return ended(ending::failed, error);
         }
         const bool expired = past_deadline(c);
         c.looked_at =

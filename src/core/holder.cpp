@@ -1,11 +1,10 @@
 #include "holder.hpp"
 
-#include <cerrno>
-
 #include "contend.hpp"
 #include "fslock/error.hpp"
 #include "read_record.hpp"
 #include "reclaim.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -13,8 +12,6 @@ namespace {
 using os::lock_byte;
 using os::lock_state;
 using os::witness_kind;
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
 
 standing_outcome is_now(standing s, std::error_code error = {}) {
     standing_outcome out;
@@ -29,8 +26,8 @@ standing_outcome is_lost(loss why) {
     return out;
 }
 
-std::error_code again() { return {EAGAIN, std::system_category()}; }
-std::error_code busy() { return {EBUSY, std::system_category()}; }
+std::error_code again() { return system_code(EAGAIN); }
+std::error_code busy() { return system_code(EBUSY); }
 
 bool has_epoch(const read_outcome& r, const std::string& epoch) {
     return r.state == reading::seen && r.what.kind == content::record && r.what.value.writer_epoch == epoch;
@@ -99,12 +96,12 @@ task<standing_outcome> holder::look_without_witness(os::world& w) {
         if (!absent_since_) absent_since_ = w.now();
         const bool proved = !where_.shared() || w.now() - *absent_since_ >= interval_of(rec_);
         if (proved) co_return co_await absent(w);
-        co_return is_now(standing::unsure, std::error_code(ENOENT, std::system_category()));
+        co_return is_now(standing::unsure, system_code(ENOENT));
     }
     if (found.state != reading::seen) co_return is_now(standing::unsure, found.error);
     // A damaged record names nobody else: it may be whole again at the next look.
     if (found.what.kind != content::record)
-        co_return is_now(standing::unsure, std::error_code(EBADMSG, std::system_category()));
+        co_return is_now(standing::unsure, system_code(EBADMSG));
     co_return is_lost(loss::replaced);
 }
 

@@ -1,10 +1,10 @@
 #include "place.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 
 #include "fslock/error.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -14,8 +14,6 @@ constexpr std::string_view token_end = ".reclaim";
 constexpr std::string_view temp_mark = ".tmp.";
 // pid, nanoseconds and sequence of a temp, at their widest, with their dots.
 constexpr std::size_t temp_digits = 10 + 1 + 19 + 1 + 10;
-
-std::error_code system_error(int code) { return {code, std::system_category()}; }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -76,14 +74,14 @@ side_name side_name_of(std::string_view name) {
 
 std::error_code split(const std::filesystem::path& given, lock_name& into) {
     const auto& text = given.native();
-    if (text.empty()) return system_error(ENOENT);
-    if (text.find('\0') != std::string::npos) return system_error(EINVAL);
+    if (text.empty()) return system_code(ENOENT);
+    if (text.find('\0') != std::string::npos) return system_code(EINVAL);
     const std::string_view last = std::string_view(text).substr(text.rfind('/') + 1);
-    if (last.empty() || last == "." || last == "..") return system_error(EISDIR);
+    if (last.empty() || last == "." || last == "..") return system_code(EISDIR);
     if (is_reserved(last)) return errc::reserved_name;
     // A name must leave room for its token and its temps.
     if (last.size() + 1 + std::max(token_end.size(), temp_mark.size() + temp_digits) > longest_name)
-        return system_error(ENAMETOOLONG);
+        return system_code(ENAMETOOLONG);
     std::error_code error;
     if (given.is_absolute()) {
         into.full = text;

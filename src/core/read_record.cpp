@@ -1,16 +1,15 @@
 #include "read_record.hpp"
 
 #include <array>
-#include <cerrno>
 #include <memory>
 #include <string_view>
+
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
 
 using buffer = std::array<char, record_limit + 1>;
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
 
 read_outcome could_not_open(std::error_code error) {
     read_outcome out;
@@ -35,7 +34,7 @@ task<os::result<std::size_t>> read_twice(os::world& w, const os::file& from, buf
         if (!second) co_return second;
         if (std::string_view(text.data(), *first) == std::string_view(again->data(), *second)) co_return first;
     }
-    co_return std::error_code(EAGAIN, std::system_category());
+    co_return system_code(EAGAIN);
 }
 
 }  // namespace

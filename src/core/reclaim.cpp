@@ -1,6 +1,6 @@
 #include "reclaim.hpp"
 
-#include <cerrno>
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -20,7 +20,7 @@ reclaim_outcome enough_for_an_order(const contender& c, reclaim_outcome taken, c
     if (taken.state != reclaiming::clear) return taken;
     if (lock.denied) return failure(lock.denied);
     if (guard_of(c, f) == witness_kind::ofd && !lock.ours)
-        return failure(std::error_code(EOPNOTSUPP, std::system_category()));
+        return failure(system_code(EOPNOTSUPP));
     return taken;
 }
 

@@ -1,6 +1,6 @@
 #include "removal.hpp"
 
-#include <cerrno>
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -8,8 +8,6 @@ namespace {
 using os::lock_byte;
 using os::lock_state;
 using os::witness_kind;
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
 
 witness_kind kind_for_removal(contender& c, const finding& f) {
     if (f.evidence.kind == content::record && f.evidence.rec.guard != witness_kind::none)

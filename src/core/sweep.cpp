@@ -1,13 +1,10 @@
 #include "sweep.hpp"
 
-#include <cerrno>
-
 #include "fslock/error.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
 
 /// What a look came to, as far as that ends it: `removed` says that the file may go.
 sweep_outcome outcome_of(const finding& f) {

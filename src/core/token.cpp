@@ -1,8 +1,7 @@
 #include "token.hpp"
 
-#include <cerrno>
-
 #include "fslock/error.hpp"
+#include "system_code.hpp"
 
 namespace fslock::core {
 namespace {
@@ -10,8 +9,6 @@ namespace {
 using os::witness_kind;
 
 constexpr milliseconds bypass_token_after{10'000};
-
-bool is(std::error_code e, int code) { return e == std::error_code(code, std::system_category()); }
 
 task<bool> token_is_ours(contender& c, const std::string& path, const token& t) {
     if (t.held.rec.guard != witness_kind::none) {

@@ -43,25 +43,27 @@ void pool::submit_before_exit(const std::string& name, std::function<void()> job
     // No initialisation of a static: at a fork another thread may be in it.
     static std::atomic<bool> told_of_exit{false};
     if (!told_of_exit.exchange(true)) (void)std::atexit([] { instance().exit_begins(); });
-    const auto add = [this](std::size_t n) {
+    {
         const std::lock_guard lock(mutex_);
-        needed_ += n;
-        if (needed_ == 0) none_needed_.notify_all();
-    };
-    constexpr auto one_less = static_cast<std::size_t>(-1);
-    add(1);
+        ++needed_;
+    }
     try {
-        submit(name, [add, job = std::move(job)]() mutable {
+        submit(name, [this, job = std::move(job)]() mutable {
             job();
             job = nullptr;
-            add(one_less);
+            one_needed_less();
         });
     } catch (...) {
-        add(one_less);
+        one_needed_less();
         throw;
     }
     std::unique_lock lock(mutex_);
     if (exit_until_) wait_before_exit(lock);
+}
+
+void pool::one_needed_less() {
+    const std::lock_guard lock(mutex_);
+    if (--needed_ == 0) none_needed_.notify_all();
 }
 
 void pool::exit_begins() {

@@ -33,6 +33,7 @@ class pool {
 
     void work();
     bool next(std::unique_lock<std::mutex>& lock, std::string& name, std::function<void()>& job);
+    void one_needed_less();
     void exit_begins();
     void wait_before_exit(std::unique_lock<std::mutex>& lock);
 

@@ -1,8 +1,8 @@
 // From the call of an acquisition to its turn.
 #include <algorithm>
-#include <cerrno>
 
 #include "../core/claim.hpp"
+#include "../core/system_code.hpp"
 #include "../os/posix_world.hpp"
 #include "directories.hpp"
 #include "fslock/error.hpp"
@@ -106,7 +106,7 @@ void registry::claim_at_once(detail::started& out, turn mine, core::place where,
         out.lock = detail::make_guard(make_held(std::move(mine), std::move(on_disk), o, std::move(told)));
         const std::lock_guard lock(mutex_);
         wake_in_time();
-    } else if (error == std::error_code(EEXIST, std::system_category())) {
+    } else if (core::is(error, EEXIST)) {
         out.waiting = std::make_shared<operation>(shared_from_this(), std::move(where), std::move(o), deadline,
                                                   std::move(told));
         out.waiting->prepare(std::move(mine), std::move(prepared), true);

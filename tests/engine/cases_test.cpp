@@ -67,12 +67,13 @@ BOOST_AUTO_TEST_CASE(the_number_of_a_thread_is_no_owner, *precondition(linux_fac
     std::atomic<bool> stop{false};
     std::thread other([&] {
         id = static_cast<pid_t>(::syscall(SYS_gettid));
-        while (!stop) std::this_thread::sleep_for(1ms);
+        stop.wait(false);
     });
     BOOST_TEST(eventually([&] { return id != 0; }));
     peer_record(id).write(d / "x");
     BOOST_TEST(had_within_patience(d / "x"));
     stop = true;
+    stop.notify_all();
     other.join();
 }
 

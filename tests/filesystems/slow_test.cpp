@@ -254,16 +254,6 @@ void ends_while_a_call_hangs(void (*end)(std::unique_ptr<asio::io_context>)) {
     BOOST_TEST(static_cast<bool>(fslock::try_acquire(m / "x", patience, quick())));
 }
 
-boost::test_tools::assertion_result no_leak_checker(ut::test_unit_id) {
-#if defined(__SANITIZE_ADDRESS__)
-    boost::test_tools::assertion_result r(false);
-    r.message() << "the leak checker does not see what the threads of a parent own";
-    return r;
-#else
-    return true;
-#endif
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(a_process_may_end_while_a_call_hangs,

@@ -108,7 +108,7 @@ breaks = [
           "const bool ours = now && now->same_inode(p.facts);", "const bool ours = true;", "steps",
           "steps/who_creates_in_place_looks_whether_it_is_still_there"),
     Break("EPERM is never contention", "a held lock on sshfs ends a wait with an error", claim,
-          "co_return there ? system_error(EEXIST) : said;", "(void)there;\n    co_return said;", "faults",
+          "co_return there ? system_code(EEXIST) : said;", "(void)there;\n    co_return said;", "faults",
           "faults_of_filesystems/a_held_lock_is_contention_whatever_the_filesystem_calls_it"),
     Break("temp left behind", "every record leaves a second name", claim,
           "(void)co_await w.unlink(p.temp);\n        p.temp.clear();\n    }\n    co_return error;\n}\n\ntask<std::error_code> rename_to",

@@ -30,6 +30,17 @@ ssize_t read_byte(int fd, char& c) {
     }
 }
 
+boost::test_tools::assertion_result without_address_sanitizer(const char* because) {
+#if defined(__SANITIZE_ADDRESS__)
+    boost::test_tools::assertion_result r(false);
+    r.message() << "this is AddressSanitizer: " << because;
+    return r;
+#else
+    (void)because;
+    return true;
+#endif
+}
+
 }  // namespace
 
 void child::pipe_to_parent::say(char c) const {
@@ -109,13 +120,11 @@ void child::kill_and_reap() {
 }
 
 boost::test_tools::assertion_result forks_of_threads(boost::unit_test::test_unit_id) {
-#if defined(__SANITIZE_ADDRESS__)
-    boost::test_tools::assertion_result r(false);
-    r.message() << "the allocator of AddressSanitizer does not survive the fork of a process with threads";
-    return r;
-#else
-    return true;
-#endif
+    return without_address_sanitizer("its allocator does not survive the fork of a process with threads");
+}
+
+boost::test_tools::assertion_result no_leak_checker(boost::unit_test::test_unit_id) {
+    return without_address_sanitizer("its leak checker does not see what the threads of a parent own");
 }
 
 int run_program(const std::vector<std::string>& command) {

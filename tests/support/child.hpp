@@ -57,6 +57,8 @@ void die_with_parent();
 /// Precondition, for forks beside threads that allocate: AddressSanitizer of g++ 12 leaves its allocator's locks to the
 /// child as they are, and the child waits for ever.
 boost::test_tools::assertion_result forks_of_threads(boost::unit_test::test_unit_id);
+/// Precondition, for a child that exits and checks for leaks: what only threads of its parent point to seems to leak.
+boost::test_tools::assertion_result no_leak_checker(boost::unit_test::test_unit_id);
 
 /// Starts a program, waits for it and returns its wait status; for tests that need a fresh process image.
 int run_program(const std::vector<std::string>& command);
