@@ -161,10 +161,15 @@ task<std::error_code> rename_to(os::world& w, const place& where, const std::str
     co_return error;
 }
 
-/// Takes the file that `p` just created at `target` off again; its locks are ours.
+/// Takes the file of `p` off `target` again. Who breaks a lock needs its byte 1 as well: while that is ours, what is seen
+/// at the name stays there, and while it is somebody else's, he removes it.
 task<std::error_code> withdraw(os::world& w, const place& where, const std::string& target, prepared& p) {
-    const auto now = co_await w.facts_at(target);
-    if (now && now->same_inode(p.facts)) (void)co_await w.unlink(target);
+    auto removal = lock_state::free;
+    if (p.rec.guard == witness_kind::ofd) removal = co_await w.lock(p.file, lock_byte::removal, p.rec.guard);
+    if (removal != lock_state::held) {
+        const auto now = co_await w.facts_at(target);
+        if (now && now->same_inode(p.facts)) (void)co_await w.unlink(target);
+    }
     co_return co_await discard(w, where, p);
 }
 

@@ -56,6 +56,24 @@ BOOST_AUTO_TEST_CASE(the_record_of_a_living_owner_is_gone_and_the_owner_finds_ou
     }
 }
 
+BOOST_AUTO_TEST_CASE(an_acquisition_that_takes_its_record_off_again_is_not_interrupted) {
+    fslock::options o;
+    o.durability = fslock::durability::full;
+    small_world k;
+    k.directory_sync = std::make_error_code(std::errc::io_error);
+    led_process a(k, o);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("unlink " + lock_path));  // between its look and the removal
+    led_process breaker(k, o, os::fs_class::local, 101);
+    breaker.break_lock(a.contender.mine.rec.writer_epoch);
+    breaker.go_on();
+    BOOST_TEST(!breaker.broke.removed);
+    BOOST_TEST(is_busy(breaker.broke.error));
+    a.go_on();
+    BOOST_TEST(!a.owns());
+    BOOST_TEST(k.names.empty());
+}
+
 BOOST_AUTO_TEST_CASE(what_is_not_of_that_epoch_is_left_alone) {
     const std::string contents[] = {core::format(guarded_record_of(living)), core::format(record_of(dead)), ""};
     for (const auto& content : contents) {

@@ -63,6 +63,7 @@ struct sim_disk {
     /// How long a host may go on seeing what it saw: at a name by `facts_at`, in a file by a descriptor opened then.
     std::int64_t cache_ns = 0;
     /// Whether sleeping takes time. While the clock stands still, states that differ in nothing but the time are one.
+    std::error_code directory_sync;  ///< what each of them says
     bool clock_runs = false;
     bool unnamed_files = true;
     bool hard_links = true;
@@ -137,7 +138,7 @@ class sim_process final : public os::world, public fslock::core::deaf_sleeper, p
     os::call<os::result<os::file_facts>> facts_at(const std::string& path) override;
     os::call<os::result<std::int64_t>> touch(const os::file& of) override;
     os::call<std::error_code> sync(const os::file&) override { return std::error_code(); }
-    os::call<std::error_code> sync_directory(const std::string&) override { return std::error_code(); }
+    os::call<std::error_code> sync_directory(const std::string&) override { return disk_.directory_sync; }
     os::call<std::error_code> link(const os::file& of, const std::string& from, const std::string& to) override;
     os::call<std::error_code> rename_exclusive(const std::string& from, const std::string& to) override;
     os::call<std::error_code> rename(const std::string& from, const std::string& to) override;
