@@ -24,18 +24,6 @@ publishing next_best(publishing how) {
     return static_cast<publishing>(static_cast<int>(how) + 1);
 }
 
-/// For people, and for peers who go by the heartbeat: whoever was woken a moment after the last attempt need not write.
-constexpr std::int64_t as_good_as_now_ms = 100;
-
-/// Brings the times of a prepared record up to date. Its text, or nothing if they are.
-record_text refreshed(os::world& w, prepared& p) {
-    const auto now = w.wall_ns() / 1'000'000;
-    const auto age = now - p.rec.created_at_ms;
-    if (age >= 0 && age < as_good_as_now_ms) return {};
-    p.rec.created_at_ms = p.rec.heartbeat_at_ms = now;
-    return format<record_text>(p.rec);
-}
-
 /// The kind that the record will name. Nothing is locked on a shared filesystem.
 witness_kind guard_for(os::world& w, const place& where, const options& o) {
     return where.shared() || o.witness == witness::off ? witness_kind::none : w.new_witness();
@@ -45,17 +33,21 @@ bool must_sync(const place& where, const options& o) {
     return where.shared() || o.durability == durability::full;
 }
 
-/// Writes the record, and makes sure that others will see it whole: what is written on one host reaches the others
-/// with the sync at the latest.
-task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
-                           std::int64_t floor) {
-    p.rec = own_record(w, o, guard, floor);
+/// Makes sure that others will see the record whole: what is written on one host reaches the others with the sync at the
+/// latest.
+task<std::error_code> write(os::world& w, const place& where, const options& o, const prepared& p) {
     const auto text = format<record_text>(p.rec);
-    // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
-    w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
     const auto error = co_await w.write(p.file, text);
     if (error || !must_sync(where, o)) co_return error;
     co_return co_await w.sync(p.file);
+}
+
+task<std::error_code> fill(os::world& w, const place& where, const options& o, prepared& p, witness_kind guard,
+                           std::int64_t floor) {
+    p.rec = own_record(w, o, guard, floor);
+    // Before anybody can see it: a record of ours that this process does not know is taken for a leftover.
+    w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
+    return write(w, where, o, p);
 }
 
 /// Lock first, so that no record without its witness is ever visible.
@@ -101,6 +93,20 @@ task<std::error_code> prepare(os::world& w, const place& where, const options& o
     co_return error;
 }
 
+/// Dates a prepared record to this attempt. So is its epoch: whoever had the lock while we waited has a smaller one.
+/// Only an epoch under which the record may be visible already has to stay.
+task<std::error_code> refresh(os::world& w, const place& where, const options& o, prepared& p, std::int64_t floor) {
+    const auto before = epoch_stamp(p.rec.writer_epoch);
+    p.rec.created_at_ms = p.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
+    if (p.maybe_at.empty()) {
+        p.rec.writer_epoch = epoch_of(p.rec.pid, w.next_stamp(floor));
+        w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
+    }
+    const auto error = co_await write(w, where, o, p);
+    if (p.maybe_at.empty()) w.forget_epoch(before);
+    co_return error;
+}
+
 enum class found : std::uint8_t { ours, not_ours, unclear };
 
 /// Whether the record at `target` is the one in `p`: a reply may have been lost, or have been a lie.
@@ -108,7 +114,7 @@ task<found> look_for_ours(os::world& w, const place& where, const std::string& t
     const auto there = co_await read_record_at(w, target, where.kind());
     if (there.state == reading::unsteady || there.state == reading::failed) co_return found::unclear;
     const bool ours = there.state == reading::seen && there.what.kind == content::record &&
-                      there.what.value.writer_epoch == p.rec.writer_epoch;
+                      same_acquisition(there.what.value, p.rec);
     co_return ours ? found::ours : found::not_ours;
 }
 
@@ -140,8 +146,9 @@ task<std::error_code> link_to(os::world& w, const place& where, const std::strin
     auto error = co_await w.link(p.file, p.temp, target);
     if (where.shared()) {
         error = co_await settle_claim(w, where, target, p, error);
-        if (is(error, EPERM)) {
-            // What was in the way may just have gone: once more, before links are given up here for good.
+        if (is_any_of(error, {EPERM, EIO})) {
+            // What was in the way may just have gone, or the link that nobody told us of was moved aside: once more,
+            // before links are given up here for good, or the wait is.
             error = co_await w.link(p.file, p.temp, target);
             error = co_await settle_claim(w, where, target, p, error);
         }
@@ -227,17 +234,9 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
 task<std::error_code> attempt(os::world& w, const place& where, const std::string& target, const options& o,
                               prepared& p, std::int64_t floor) {
     if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
-    // An epoch that is not above those before us does not fence: prepare anew.
-    if (p.ready() && p.maybe_at.empty() && epoch_stamp(p.rec.writer_epoch) <= floor)
-        (void)co_await discard(w, where, p);
     std::error_code error;
-    if (p.ready()) {
-        const auto text = refreshed(w, p);
-        if (!text.empty()) error = co_await w.write(p.file, text);
-        if (!error && !text.empty() && must_sync(where, o)) error = co_await w.sync(p.file);
-    } else {
-        error = co_await prepare(w, where, o, p, floor);
-    }
+    if (p.ready()) error = co_await refresh(w, where, o, p, floor);
+    if (!p.ready()) error = co_await prepare(w, where, o, p, floor);
     if (error) co_return error;
     if (p.how == publishing::renamed) co_return co_await rename_to(w, where, target, p);
     co_return co_await link_to(w, where, target, p);

@@ -240,7 +240,6 @@ task<turn> take_over(contender& c, wait_state& s, const finding& f) {
     switch (out.state) {
         case reclaiming::clear:
         case reclaiming::removed:
-            s.floor = std::max(s.floor, epoch_stamp(f.evidence.rec.writer_epoch));
             s.retry_once = true;
             s.blocked = 0;
             report_reclaimed(c, f);
@@ -320,6 +319,7 @@ task<contend_outcome> contend_until(contender& c, bool claimed) {
         const bool expired = past_deadline(c);
         c.looked_at =
             co_await examine(c.world, c.where, c.where.path(), subject::lock, c.opts, c.seen.lock, c.mine);
+        s.floor = std::max(s.floor, epoch_stamp(c.looked_at.evidence.rec.writer_epoch));
         const auto t = co_await act_on(c, s, c.looked_at);
         if (t.error) co_return ended(ending::failed, t.error);
         if (!t.go_on) co_return ended(ending::cancelled);

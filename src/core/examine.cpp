@@ -99,7 +99,7 @@ task<verdict> judge_again(os::world& w, const place& where, const finding& f, co
     e.file = read.facts;
     const auto kind = co_await kind_of(w, where, read, o);
     const bool same = read.state == reading::seen && kind == e.kind &&
-                      read.what.value.writer_epoch == e.rec.writer_epoch;
+                      same_acquisition(read.what.value, e.rec);
     if (!same) co_return verdict{};
     e.rec = std::move(read.what.value);
     if (removal == nullptr) {

@@ -29,8 +29,8 @@ standing_outcome is_lost(loss why) {
 std::error_code again() { return system_code(EAGAIN); }
 std::error_code busy() { return system_code(EBUSY); }
 
-bool has_epoch(const read_outcome& r, const std::string& epoch) {
-    return r.state == reading::seen && r.what.kind == content::record && r.what.value.writer_epoch == epoch;
+bool is_of(const read_outcome& r, const record& own) {
+    return r.state == reading::seen && r.what.kind == content::record && same_acquisition(r.what.value, own);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ task<standing_outcome> holder::adopt(os::world& w) {
     auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
     if (found.state == reading::unsteady || found.state == reading::failed)
         co_return is_now(standing::unsure, found.error);
-    if (!has_epoch(found, rec_.writer_epoch)) co_return is_lost(loss::replaced);
+    if (!is_of(found, rec_)) co_return is_lost(loss::replaced);
     const auto guard = rec_.guard;
     const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);
     // A flock may be busy because somebody is asking, and what the system cannot say just now is no loss.
@@ -88,7 +88,7 @@ task<standing_outcome> holder::adopt(os::world& w) {
 /// prove absence either (a lagging cache, a rename in flight).
 task<standing_outcome> holder::look_without_witness(os::world& w) {
     const auto found = co_await read_record_at(w, where_.path(), where_.kind());
-    if (has_epoch(found, rec_.writer_epoch)) {
+    if (is_of(found, rec_)) {
         absent_since_.reset();
         co_return is_now(standing::ours);
     }
@@ -114,7 +114,7 @@ task<std::error_code> holder::write_beat(os::world& w) {
     } else {
         // The descriptor that was compared is the one that is written: it can only be our own inode.
         const auto found = co_await read_record_at(w, where_.path(), where_.kind(), os::access::read_write);
-        if (!has_epoch(found, rec_.writer_epoch)) co_return found.error;
+        if (!is_of(found, rec_)) co_return found.error;
         error = co_await w.write(found.file, text);
         if (!error && where_.shared()) error = co_await w.sync(found.file);
     }

@@ -274,6 +274,11 @@ std::string epoch_of(int pid, std::int64_t stamp) {
     return {text, end};
 }
 
+bool same_acquisition(const record& a, const record& b) noexcept {
+    return a.writer_epoch == b.writer_epoch && a.process_start_time == b.process_start_time &&
+           a.boot_id == b.boot_id && a.pid_ns == b.pid_ns;
+}
+
 std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept {
     const auto dash = writer_epoch.rfind('-');
     if (dash == std::string_view::npos) return 0;

@@ -63,6 +63,10 @@ struct parsed {
 /// Makes what reading needs, so that nothing has to be made while the program ends. Cheap when that was done.
 void prepare_to_read() noexcept;
 
+/// Whether two records are of one acquisition. Epochs alone may be equal, by a chance that hosts with the same pids and
+/// coarse clocks have; then the rest tells.
+[[nodiscard]] bool same_acquisition(const record& a, const record& b) noexcept;
+
 /// `<pid>-<ns>`
 [[nodiscard]] std::string epoch_of(int pid, std::int64_t stamp);
 /// The nanosecond part of an epoch `<pid>-<ns>`, or 0.

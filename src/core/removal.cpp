@@ -19,7 +19,7 @@ witness_kind kind_for_removal(contender& c, const finding& f) {
 /// reads as foreign.
 bool same_record(const read_outcome& now, const evidence& judged) {
     return now.state == reading::seen && now.facts.same_inode(judged.file) &&
-           now.facts.modified_ns == judged.file.modified_ns && now.what.value.writer_epoch == judged.rec.writer_epoch;
+           now.facts.modified_ns == judged.file.modified_ns && same_acquisition(now.what.value, judged.rec);
 }
 
 /// Whether a file that was moved aside by mistake could be put back without replacing another: by a hard link, or by

@@ -16,7 +16,7 @@ task<bool> token_is_ours(contender& c, const std::string& path, const token& t) 
         co_return now && now->same_inode(t.held.facts);
     }
     const auto now = co_await read_record_at(c.world, path, c.where.kind());
-    co_return now.state == reading::seen && now.what.value.writer_epoch == t.held.rec.writer_epoch;
+    co_return now.state == reading::seen && same_acquisition(now.what.value, t.held.rec);
 }
 
 /// A guarded token tells others that its holder has the removal lock as well: they may pass it by when it stands

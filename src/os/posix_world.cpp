@@ -27,6 +27,8 @@ std::int64_t honoured(std::int64_t floor) {
     return floor < latest ? floor : 0;
 }
 
+constexpr std::uint32_t chance_ns = 1U << 30;
+
 lock_state flock_state(int n) {
     if (n == 0) return lock_state::free;
     return errno == EWOULDBLOCK ? lock_state::held : lock_state::unknown;
@@ -207,7 +209,8 @@ class posix_world final : public world {
     std::int64_t next_stamp(std::int64_t floor) override {
         auto last = last_stamp_.load();
         for (;;) {
-            const auto next = std::max({wall_ns(), last + 1, honoured(floor) + 1});
+            auto next = std::max(wall_ns(), last + 1);
+            if (next <= honoured(floor)) next = honoured(floor) + 1 + random() % chance_ns;
             if (last_stamp_.compare_exchange_weak(last, next)) return next;
         }
     }

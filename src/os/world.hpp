@@ -211,7 +211,8 @@ class world {
     /// How long this machine has been suspended: what `now` does not count. Zero where the system does not say.
     [[nodiscard]] virtual steady::duration suspended() = 0;
     [[nodiscard]] virtual std::int64_t wall_ns() = 0;   ///< nanoseconds since the epoch
-    /// Nanoseconds since the epoch, greater than `floor` and than every earlier answer in this process.
+    /// Nanoseconds since the epoch, greater than `floor` and than every earlier answer in this process. Where `floor`
+    /// is ahead of the clock, by chance: processes of other hosts may have our pid, and know the same floor.
     [[nodiscard]] virtual std::int64_t next_stamp(std::int64_t floor) = 0;
     [[nodiscard]] virtual std::uint32_t random() = 0;
 

@@ -2,6 +2,8 @@
 // disk: the double has to agree with the kernel.
 #include <boost/test/data/test_case.hpp>
 
+#include <set>
+
 #include "contract.hpp"
 
 using namespace contract;
@@ -203,6 +205,16 @@ FSLOCK_CONTRACT(gives_stamps_that_only_grow) {
     BOOST_TEST(second > first);
     const auto floor = second + 3'600'000'000'000;
     BOOST_TEST(s->one().next_stamp(floor) > floor);
+}
+
+BOOST_AUTO_TEST_CASE(stamps_above_a_floor_that_others_know_are_given_by_chance) {
+    std::set<std::int64_t> steps;
+    auto floor = this_world().next_stamp(0);
+    for (int i = 0; i < 8; ++i) {
+        floor += 3'600'000'000'000;
+        steps.insert(this_world().next_stamp(floor) - floor);
+    }
+    BOOST_TEST(steps.size() > 1U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,7 @@ from workshop import Break
 judge = "src/core/judge.cpp"
 examine = "src/core/examine.cpp"
 read_record = "src/core/read_record.cpp"
+record = "src/core/record.cpp"
 claim = "src/core/claim.cpp"
 reclaim = "src/core/reclaim.cpp"
 removal = "src/core/removal.cpp"
@@ -199,7 +200,7 @@ breaks = [
           "if (now->same_inode(facts_)) co_return is_now(standing::ours);", "co_return is_now(standing::ours);", "engine",
           "limits/a_guard_whose_lock_went_to_another_leaves_it_alone"),
     Break("beat without comparing the epoch", "a beat overwrites the successor's record", holder,
-          "if (!has_epoch(found, rec_.writer_epoch)) co_return found.error;", "", "steps",
+          "if (!is_of(found, rec_)) co_return found.error;", "", "steps",
           "steps/a_beat_without_witness_writes_to_its_own_record_only"),
     Break("copy with our epoch adopted without its lock", "a restored record has no witness and is reclaimed", holder,
           "const auto witness = co_await w.lock(found.file, lock_byte::witness, guard);\n    // A flock",
@@ -234,6 +235,15 @@ breaks = [
           "if (woken != wake::due) co_return woken != wake::cancelled;", "if (woken != wake::due) co_return true;", "engine",
           "acquire/every_kind_of_cancellation_ends_a_wait"),
     Break("epoch not above those before", "a later owner does not fence off an earlier one", contend,
-          "s.floor = std::max(s.floor, epoch_stamp(f.evidence.rec.writer_epoch));", "", "steps",
-          "steps/an_epoch_is_above_that_of_the_owner_before"),
+          "s.floor = std::max(s.floor, epoch_stamp(c.looked_at.evidence.rec.writer_epoch));", "", "steps",
+          "steps/an_epoch_is_above_that_of*"),
+    Break("an unheard link is not made again", "a wait ends with an error that is none", claim,
+          "if (is_any_of(error, {EPERM, EIO})) {", "if (is(error, EPERM)) {", "steps",
+          "steps/a_link_that_was_made_unheard_and_moved_aside_is_made_once_more"),
+    Break("epoch alone tells acquisitions apart", "two hosts where one pid asks in the same nanosecond both own", record,
+          "a.boot_id == b.boot_id && a.pid_ns == b.pid_ns", "true", "steps",
+          "steps/a_record_of_another_host_is_not_ours_whatever_its_epoch"),
+    Break("epoch of the first attempt kept", "who waited is fenced off by who had the lock meanwhile", claim,
+          "p.rec.writer_epoch = epoch_of(p.rec.pid, w.next_stamp(floor));", "", "steps",
+          "steps/an_epoch_is_above_that_of_an_owner_who_came_and_went_during_the_wait"),
 ]
