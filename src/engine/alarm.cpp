@@ -25,10 +25,9 @@ void alarm::at(steady when, std::function<void()> call) {
         std::thread([this] { work(); }).detach();
         has_thread_ = true;
     }
-    const bool first = entries_.empty() || when < entries_.front().when;
     entries_.push_back({when, std::move(call)});
     std::push_heap(entries_.begin(), entries_.end(), later);
-    if (first) changed_.notify_one();
+    if (when < waits_until_) changed_.notify_one();
 }
 
 bool alarm::next(std::unique_lock<std::mutex>& lock, std::function<void()>& call) {
@@ -44,8 +43,10 @@ bool alarm::next(std::unique_lock<std::mutex>& lock, std::function<void()>& call
         suspended_ = std::max(suspended, suspended_);
         if (!entries_.empty() && entries_.front().when <= now) break;
         // A copy: while this waits the entries may move.
-        const steady until = entries_.empty() ? idle_until : std::min(entries_.front().when, now + longest_wait);
+        const steady next_due = entries_.empty() ? idle_until : entries_.front().when;
+        const steady until = waits_until_ = std::min(next_due, now + longest_wait);
         changed_.wait_until(lock, until);
+        waits_until_ = {};
     }
     std::pop_heap(entries_.begin(), entries_.end(), later);
     call = std::move(entries_.back().call);

@@ -38,6 +38,7 @@ class alarm {
     std::condition_variable changed_;
     std::vector<entry> entries_;  ///< a heap, the earliest first
     bool has_thread_ = false;
+    steady waits_until_{};  ///< what comes before that has to wake the thread
     steady::duration suspended_{};  ///< so far, as last seen
 };
 
