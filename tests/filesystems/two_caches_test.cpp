@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -74,6 +75,16 @@ fslock::options quick() {
     return o;
 }
 
+/// With what an owner and a contender are told on the way, for whoever has to explain a failure.
+fslock::options quick_and_told(const char* who) {
+    auto o = quick();
+    o.on_event = [who](const fslock::event& e) {
+        const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+        std::fprintf(stderr, "%.3f %s: %s\n", now.count(), who, to_string(e).c_str());
+    };
+    return o;
+}
+
 boost::test_tools::assertion_result two_mounts(boost::unit_test::test_unit_id) {
     boost::test_tools::assertion_result r(std::getenv("FSLOCK_TWO_MOUNTS") != nullptr &&
                                           *std::getenv("FSLOCK_TWO_MOUNTS") != '\0');
@@ -129,7 +140,7 @@ void own_elsewhere(child::pipe_to_parent& parent, const path& lock_path, long sk
     const pid_t first = ::fork();
     if (first == 0) {
         support::die_with_parent();
-        const auto lock = fslock::acquire(lock_path, quick());
+        const auto lock = fslock::acquire(lock_path, quick_and_told("owner"));
         parent.say('o');
         for (;;) ::pause();
     }
@@ -162,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_beating_owner_behind_another_cache_is_left_alone, *precon
     const two_ways d;
     child owner([&](child::pipe_to_parent& parent) { own_elsewhere(parent, d.one / "x"); });
     BOOST_TEST_REQUIRE(owner.hear() == 'o');
-    BOOST_TEST(!fslock::try_acquire(d.other / "x", 4 * silence, quick()));
+    BOOST_TEST(!fslock::try_acquire(d.other / "x", 4 * silence, quick_and_told("contender")));
 }
 
 BOOST_AUTO_TEST_CASE(an_owner_whose_clock_is_hours_off_is_left_alone, *precondition(namespaces)) {  // D01, D03
@@ -170,7 +181,7 @@ BOOST_AUTO_TEST_CASE(an_owner_whose_clock_is_hours_off_is_left_alone, *precondit
         const two_ways d;
         child owner([&](child::pipe_to_parent& parent) { own_elsewhere(parent, d.one / "x", hours * 3600); });
         BOOST_TEST_REQUIRE(owner.hear() == 'o');
-        BOOST_TEST(!fslock::try_acquire(d.other / "x", 2 * silence, quick()));
+        BOOST_TEST(!fslock::try_acquire(d.other / "x", 2 * silence, quick_and_told("contender")));
     }
 }
 
@@ -180,7 +191,7 @@ BOOST_AUTO_TEST_CASE(the_other_mount_takes_over_only_after_silence, *preconditio
     BOOST_TEST_REQUIRE(owner.hear() == 'o');
     owner.kill_and_reap();
     const auto dead = std::chrono::steady_clock::now();
-    const auto lock = fslock::try_acquire(d.other / "x", 2 * patience, quick());
+    const auto lock = fslock::try_acquire(d.other / "x", 2 * patience, quick_and_told("contender"));
     BOOST_TEST(static_cast<bool>(lock));
     // A beat may have been the last thing that it did; the stamps have a resolution of a second.
     BOOST_TEST((std::chrono::steady_clock::now() - dead > silence - 2s));

@@ -24,6 +24,8 @@ inline bool on_local_filesystem() {
         case 0x794C7630:  // overlay
         case 0x2FC12FC1:  // zfs
         case 0xF2F52010:  // f2fs
+        case 0x4D44:      // vfat
+        case 0x2011BAB0:  // exfat
             return true;
         default: return false;
     }

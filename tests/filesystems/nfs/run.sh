@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of two mounts between two NFS clients, in an emulated machine without any network to the outside.
-# Needs no root, but the tools of an NFS server, a kernel package and qemu. The last line adds up.
+# Runs what needs a kernel with NFS and vfat in an emulated machine without any network to the outside: the tests of two
+# mounts between two NFS clients, and the process suite on vfat. Needs no root, but the tools of an NFS server, a kernel
+# package and qemu. The last line adds up.
 #
 #   run.sh BUILD_DIRECTORY        $FSLOCK_NFS_DIRECTORY keeps the kernel for the next time
 set -euo pipefail
@@ -11,16 +12,16 @@ kept=${FSLOCK_NFS_DIRECTORY:-${XDG_CACHE_HOME:-$HOME/.cache}/fslock-nfs}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-packages='qemu-system-x86 nfs-kernel-server nfs-common rpcbind busybox-static kmod cpio iproute2'
+packages='qemu-system-x86 nfs-kernel-server nfs-common rpcbind busybox-static kmod cpio iproute2 dosfstools'
 
 skip() {
-    printf 'two NFS clients are skipped because %s\n0 passed, 0 failed, 1 skipped\n' "$1"
+    printf 'NFS and vfat are skipped because %s\n0 passed, 0 failed, 1 skipped\n' "$1"
     exit 0
 }
 
 get_tools() {
     local missing=no tool
-    for tool in qemu-system-x86_64 exportfs rpc.nfsd rpc.mountd rpc.statd mount.nfs rpcbind busybox modprobe cpio ip; do
+    for tool in qemu-system-x86_64 exportfs rpc.nfsd rpc.mountd rpc.statd mount.nfs rpcbind busybox modprobe cpio ip mkfs.vfat; do
         command -v "$tool" >/dev/null || missing=$tool
     done
     [ "$missing" = no ] && return
@@ -67,7 +68,8 @@ make_root() {
     for applet in sh true hostname mount umount mkdir sleep insmod touch echo cat sed sync poweroff; do
         ln -s busybox "$root/bin/$applet"
     done
-    add ip unshare nsenter rpcbind rpc.statd exportfs rpc.mountd rpc.nfsd mount.nfs "$build/tests/filesystems/two_caches_tests"
+    add ip unshare nsenter rpcbind rpc.statd exportfs rpc.mountd rpc.nfsd mount.nfs \
+        "$build/tests/filesystems/two_caches_tests" "$build/tests/process/process_tests"
     # The tests find their own library relative to where they were built.
     cp -L "$build"/src/libfslock.so* "$root/lib/" 2>/dev/null || true
     cp /etc/netconfig /etc/services /etc/protocols /etc/rpc "$root/etc/" 2>/dev/null || true
@@ -75,13 +77,15 @@ make_root() {
     printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
     echo '127.0.0.1 localhost' >"$root/etc/hosts"
     printf '%s: files\n' passwd group hosts services protocols rpc >"$root/etc/nsswitch.conf"
-    for module in veth nfsd nfsv3 nfsv4 lockd; do
+    for module in veth nfsd nfsv3 nfsv4 lockd loop vfat nls_cp437 nls_ascii; do
         modprobe -d "$kept" -S "$version" --show-depends "$module" 2>/dev/null | awk '/^insmod/ {print $2}'
     done | awk '!s[$0]++' >"$work/modules"
     while read -r module; do
         n=$((n + 1))
         cp "$module" "$root/lib/mods/$(printf %02d "$n")-$(basename "$module")"
     done <"$work/modules"
+    truncate -s 32M "$root/vfat.image"
+    mkfs.vfat "$root/vfat.image" >/dev/null
     install -m 755 "$here/init" "$root/init"
     (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initrd"
 }
@@ -91,8 +95,8 @@ get_kernel
 make_root
 timeout "${FSLOCK_NFS_SECONDS:-1500}" qemu-system-x86_64 -m 1024 -smp 2 -nic none -nographic -no-reboot \
     -kernel "$kernel" -initrd "$work/initrd" -append "console=ttyS0 panic=-1 quiet" </dev/null |
-    sed -u 's,\r,,' | tee "$build/nfs.log" | grep --line-buffered -a '^NFS' || true
-grep -aq '^NFS ends' "$build/nfs.log" || { printf 'the machine did not reach its end\n'; tail -20 "$build/nfs.log"; exit 1; }
-awk '/^NFS .*: [0-9]+ passed, [0-9]+ failed/ { sub(/^NFS .*: /, ""); p += $1; f += $3; s += $5; n++ }
+    sed -u 's,\r,,' | tee "$build/nfs.log" | grep --line-buffered -aE '^(NFS|vfat)' || true
+grep -aq '^vfat ends' "$build/nfs.log" || { printf 'the machine did not reach its end\n'; tail -20 "$build/nfs.log"; exit 1; }
+awk '/^(NFS|vfat)[^:]*: [0-9]+ passed, [0-9]+ failed/ { sub(/^[^:]*: /, ""); p += $1; f += $3; s += $5; n++ }
      /mount failed/ { f++ }
      END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 || n == 0 }' "$build/nfs.log"
