@@ -12,13 +12,14 @@ import argparse
 import re
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.dont_write_bytecode = True  # nothing of a run stays in the tree
 
 import breaks_of_the_engine
 import breaks_of_the_protocol
-from workshop import Workshop
+from workshop import Workshop, optimization
 
 root = Path(__file__).resolve().parents[2]
 breaks = breaks_of_the_protocol.breaks + breaks_of_the_engine.breaks
@@ -89,19 +90,27 @@ def report(path, results):
     Path(path).write_text("\n".join(lines) + "\n")
 
 
-def try_all(chosen, work, jobs):
-    # Side by side what is in one file and one build: each then makes one object, and not the last one again.
-    order = sorted(chosen, key=lambda b: (b.program not in ("core", "schedules"), b.file, b.target))
-    shop = Workshop(root, Path(work), jobs)
+def try_side_by_side(chosen, work, jobs):
+    """Two builds at a time, each with a tree of its own to break."""
+    groups = [[b for b in chosen if optimization(b.program) == level] for level in (0, 2)]
+    with ThreadPoolExecutor() as several:
+        going_on = [several.submit(try_all, g, Workshop(root, Path(work) / f"O{optimization(g[0].program)}", g, jobs))
+                    for g in groups if g]
+        return [result for g in going_on for result in g.result()]
+
+
+def try_all(chosen, shop):
+    # One after the other what is in one file and one program: each then makes one object, and not the last one again.
+    order = sorted(chosen, key=lambda b: (b.file, b.target))
     usual = {}
     for b in order:
         complaint = None if (b.target, b.case) in usual else shop.build(b)
         if complaint:
-            sys.exit(f"the unbroken tree does not compile:\n{complaint}")
+            raise SystemExit(f"the unbroken tree does not compile:\n{complaint}")
         if (b.target, b.case) not in usual:
             ran = shop.run(b, limit=300)
             if ran.failed:
-                sys.exit(f"without any break: {b.program} {ran.failed}\n{ran.output}")
+                raise SystemExit(f"without any break: {b.program} {ran.failed}\n{ran.output}")
             usual[b.target, b.case] = ran.seconds if ran.passed else None
     results = []
     for b in order:
@@ -117,7 +126,7 @@ def main():
     arguments.add_argument("--list", action="store_true", help="only the names")
     arguments.add_argument("--report", metavar="FILE", help="write a table there")
     arguments.add_argument("--work", metavar="DIRECTORY", help="keep copy and build there, and use what is there")
-    arguments.add_argument("-j", type=int, help="how many compilers at a time")
+    arguments.add_argument("-j", type=int, help="how many compilers at a time in each of two builds")
     arguments.add_argument("names", nargs="*", metavar="NAME")
     given = arguments.parse_args()
     chosen = [b for b in breaks if not given.names or any(n in b.name for n in given.names)]
@@ -129,10 +138,10 @@ def main():
     if given.check:
         return check(chosen)
     if given.work:
-        results = try_all(chosen, given.work, given.j)
+        results = try_side_by_side(chosen, given.work, given.j)
     else:
         with tempfile.TemporaryDirectory(prefix="fslock-mutations-") as work:
-            results = try_all(chosen, work, given.j)
+            results = try_side_by_side(chosen, work, given.j)
     if given.report:
         order = {b.name: i for i, b in enumerate(breaks)}
         report(given.report, sorted(results, key=lambda r: order[r[0].name]))

@@ -40,28 +40,29 @@ def optimization(program):
 
 
 class Workshop:
-    def __init__(self, root, work, jobs):
+    """For breaks whose programs are built alike."""
+
+    def __init__(self, root, work, breaks, jobs):
+        level = optimization(breaks[0].program)
         self.source = work / "source"
         self.work = work
         self.tests_directory = work / "tests"
-        self.jobs = [f"-j{jobs}"] if jobs else []
+        self.built = work / "build"
+        self.jobs = f"-j{jobs or max(1, (os.cpu_count() or 1) // 2)}"
+        work.mkdir(parents=True, exist_ok=True)
         self.copy(root)
         self.make_room()
-        for level in {optimization(p) for p in ("core", "engine")}:
-            if (self.built(level) / "build.ninja").exists():
-                continue
-            subprocess.run(["meson", "setup", self.built(level), self.source, "-Ddebug=false", f"-Doptimization={level}",
+        if not (self.built / "build.ninja").exists():
+            subprocess.run(["meson", "setup", self.built, self.source, "-Ddebug=false", f"-Doptimization={level}",
                             "-Dcpp_args=-D_GLIBCXX_ASSERTIONS", "-Dbenchmarks=disabled"],
                            check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
     def make_room(self):
         """An empty directory for the tests, some of which become another user."""
-        self.work.chmod(0o755)
+        for way_there in (self.work.parent, self.work):
+            way_there.chmod(0o755)
         self.tests_directory.mkdir(exist_ok=True)
         self.tests_directory.chmod(0o1777)
-
-    def built(self, level):
-        return self.work / f"build-{level}"
 
     def copy(self, root):
         """Brings the copy up to date without touching what is as it was: it would be built again."""
@@ -83,13 +84,13 @@ class Workshop:
 
     def build(self, b):
         """Builds the test program of `b`. None, or the last lines of what the compiler said."""
-        ran = subprocess.run(["ninja", *self.jobs, "-C", self.built(optimization(b.program)), b.target], stdin=subprocess.DEVNULL,
+        ran = subprocess.run(["ninja", self.jobs, "-C", self.built, b.target], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return None if ran.returncode == 0 else "\n".join(ran.stdout.splitlines()[-20:])
 
     def run(self, b, limit):
         """Runs a test until it ends, fails for the first time, or takes longer than `limit` seconds."""
-        command = [self.built(optimization(b.program)) / b.target, "--log_level=test_suite", "--report_level=no", "--color_output=no",
+        command = [self.built / b.target, "--log_level=test_suite", "--report_level=no", "--color_output=no",
                    f"--run_test={b.case}"]
         began = time.monotonic()
         test = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
