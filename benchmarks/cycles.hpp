@@ -7,6 +7,10 @@
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/thread_pool.hpp>
+#include <asio/use_awaitable.hpp>
 
 #include "fslock/fslock.hpp"
 #include "process.hpp"
@@ -35,7 +39,7 @@ inline void bare_cycle(const std::string& directory, const std::string& path) {
 }
 
 /// With `durability::full`: a named file, which is synced before it becomes the record; then its directory.
-inline void bare_durable_cycle(const std::string& directory, const std::string& path) {
+[[nodiscard]] inline int bare_durable_acquire(const std::string& directory, const std::string& path) {
     const auto temp = path + ".tmp";
     const int fd = ::open(temp.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     struct flock range {};
@@ -46,9 +50,13 @@ inline void bare_durable_cycle(const std::string& directory, const std::string& 
         ::write(fd, record_text.data(), record_text.size()) == static_cast<ssize_t>(record_text.size()) &&
         ::fsync(fd) == 0 && ::link(temp.c_str(), path.c_str()) == 0 && ::unlink(temp.c_str()) == 0;
     const int there = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    done = done && there >= 0 && ::fsync(there) == 0 && ::close(there) == 0 && ::unlink(path.c_str()) == 0 &&
-           ::close(fd) == 0;
+    done = done && there >= 0 && ::fsync(there) == 0 && ::close(there) == 0;
     if (!done) fail("the bare calls in " + directory);
+    return fd;
+}
+
+inline void bare_release(const std::string& path, int fd) {
+    if (::unlink(path.c_str()) != 0 || ::close(fd) != 0) fail("the bare calls for " + path);
 }
 
 inline void bare_cycles(const std::filesystem::path& path, int cycles) {
@@ -58,12 +66,31 @@ inline void bare_cycles(const std::filesystem::path& path, int cycles) {
 
 inline void bare_durable_cycles(const std::filesystem::path& path, int cycles) {
     const std::string directory = path.parent_path();
-    for (int i = 0; i < cycles; ++i) bare_durable_cycle(directory, path.native());
+    for (int i = 0; i < cycles; ++i) bare_release(path.native(), bare_durable_acquire(directory, path.native()));
 }
 
 inline asio::io_context& loop() {
     static asio::io_context io(1);
     return io;
+}
+
+inline asio::awaitable<void> bare_durable_coroutine(asio::any_io_executor other, std::string path, int cycles) {
+    const std::string directory = std::filesystem::path(path).parent_path();
+    const auto here = co_await asio::this_coro::executor;
+    for (int i = 0; i < cycles; ++i) {
+        co_await asio::post(other, asio::use_awaitable);
+        const int fd = bare_durable_acquire(directory, path);
+        co_await asio::post(here, asio::use_awaitable);
+        bare_release(path, fd);
+    }
+}
+
+/// On another thread, so that the event loop goes on while the disk works.
+inline void bare_durable_cycles_elsewhere(const std::filesystem::path& path, int cycles) {
+    static asio::thread_pool other(1);
+    asio::co_spawn(loop(), bare_durable_coroutine(other.get_executor(), path.native(), cycles), rethrow);
+    loop().restart();
+    loop().run();
 }
 
 inline asio::awaitable<void> coroutine_cycles(const std::filesystem::path& path, fslock::options o,

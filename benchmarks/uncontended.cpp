@@ -51,7 +51,8 @@ std::vector<contestant> relaxed_ones() {
 
 std::vector<contestant> durable_ones() {
     return {
-        {"the bare calls with both syncs", bench::bare_durable_cycles},
+        {"the bare calls with both syncs, on another thread", bench::bare_durable_cycles_elsewhere},
+        {"the same, on this thread", bench::bare_durable_cycles},
         {"co_await async_acquire, release, durability::full",
          [](const path& p, int n) { bench::await_cycles(p, bench::durable(), n); }, 1.1},
     };

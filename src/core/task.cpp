@@ -8,20 +8,26 @@ namespace {
 
 constexpr std::size_t frame_bytes = 2048;  // the largest protocol frame of a release build is below this
 
-/// Frames that were given back and wait for their next use by the same thread. Zero-initialised and without a
-/// destructor's order to care for: the frames are returned when the thread ends.
+/// Frames that were given back and wait for their next use by the same thread. Without a destructor, for which every use
+/// would have to look whether the thread knows of it.
 struct frame_store {
-    std::array<void*, 8> frames{};
-    std::size_t count = 0;
-    bool closed = false;
-
-    ~frame_store() {
-        closed = true;
-        while (count != 0) ::operator delete(frames[--count]);
-    }
+    std::array<void*, 8> frames;
+    std::size_t count;
+    bool closed;
 };
 
-thread_local frame_store store;
+#if defined(__ELF__)
+[[gnu::tls_model("initial-exec")]]
+#endif
+constinit thread_local frame_store store{};
+
+/// Returns the frames that wait when the thread ends.
+struct last_of_the_thread {
+    ~last_of_the_thread() {
+        store.closed = true;
+        while (store.count != 0) ::operator delete(store.frames[--store.count]);
+    }
+};
 
 }  // namespace
 
@@ -33,6 +39,10 @@ void* allocate_frame(std::size_t bytes) {
 
 void deallocate_frame(void* frame, std::size_t bytes) noexcept {
     if (bytes <= frame_bytes && !store.closed && store.count < store.frames.size()) {
+        if (store.count == 0) {
+            thread_local const last_of_the_thread registered;
+            (void)registered;
+        }
         store.frames[store.count++] = frame;
         return;
     }

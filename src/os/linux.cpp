@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -146,18 +147,32 @@ process_facts::state life_of(int pid) {
     return n == 0 ? process_facts::state::exists : process_facts::state::gone;
 }
 
+std::error_code link_through_proc(int fd, const char* to) {
+    constexpr std::string_view descriptors = "/proc/self/fd/";
+    char from[32];
+    auto* const number = std::copy(descriptors.begin(), descriptors.end(), from);
+    *std::to_chars(number, from + sizeof from - 1, fd).ptr = '\0';
+    return outcome(retry([&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); }));
+}
+
 }  // namespace
 
 int open_unnamed(const char* directory, mode_t mode) {
     return retry([&] { return ::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, mode); });
 }
 
+/// By the descriptor itself, without a walk through /proc, where the kernel lets us: it says ENOENT unless we have
+/// CAP_DAC_READ_SEARCH (linkat(2)) or, since Linux 6.10, opened the file with the same credentials.
 std::error_code link_unnamed(int fd, const char* to) {
-    constexpr std::string_view descriptors = "/proc/self/fd/";
-    char from[32];
-    auto* const number = std::copy(descriptors.begin(), descriptors.end(), from);
-    *std::to_chars(number, from + sizeof from - 1, fd).ptr = '\0';
-    return outcome(retry([&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); }));
+    static std::atomic<bool> may_be_linked{true};
+    if (may_be_linked.load(std::memory_order_relaxed)) {
+        const auto error = outcome(retry([&] { return ::linkat(fd, "", AT_FDCWD, to, AT_EMPTY_PATH); }));
+        if (error != std::errc::no_such_file_or_directory) return error;
+    }
+    const auto error = link_through_proc(fd, to);
+    // Else it may have been the directory that was not there.
+    if (!error || error == std::errc::file_exists) may_be_linked.store(false, std::memory_order_relaxed);
+    return error;
 }
 
 std::error_code rename_exclusive(const char* from, const char* to) {

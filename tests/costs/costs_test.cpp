@@ -34,7 +34,7 @@ struct ceiling {
     double instructions;  ///< of an optimised build by g++ 12 with Asio 1.22.1
 };
 
-constexpr ceiling ceilings[] = {{"uncontended", 11.5, 6.5, 21'000}, {"handover", 41, 48.5, 80'000}};
+constexpr ceiling ceilings[] = {{"uncontended", 11.5, 6.5, 19'000}, {"handover", 41, 48.5, 77'000}};
 
 std::vector<std::string> command(const ceiling& c, const directory& d, int cycles) {
     return {CYCLES_PROGRAM, c.what, d.path(), std::to_string(cycles)};

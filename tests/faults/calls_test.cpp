@@ -374,3 +374,24 @@ BOOST_AUTO_TEST_CASE(whatever_system_call_fails_nobody_is_stuck_and_nothing_is_i
     BOOST_TEST_MESSAGE(runs << " runs, " << injected << " faults, of" << all);
     for (const char* const must : {"open64", "unlink"}) BOOST_TEST(kinds.contains(must), must << " never failed");
 }
+
+/// The last case: what the library learns here it does not forget.
+BOOST_AUTO_TEST_CASE(where_a_descriptor_may_not_be_linked_its_name_in_proc_is,
+                     *boost::unit_test::precondition(support::linux_facilities)) {
+    calls::plan refused;
+    refused.at = 1;
+    refused.code = ENOENT;
+    refused.only = "linkat";
+    const support::directory d;
+    error_code ec;
+    { const auto known = fslock::try_acquire(d / "x", limit, quick(), ec); }
+    calls::arm(refused);
+    BOOST_TEST(static_cast<bool>(fslock::try_acquire(d / "x", limit, quick(), ec)), ec.message());
+    BOOST_TEST(calls::failed() == 1U);
+    BOOST_TEST(calls::counted() == 2U);
+    refused.at = 0;
+    calls::arm(refused);
+    BOOST_TEST(static_cast<bool>(fslock::try_acquire(d / "x", limit, quick(), ec)), ec.message());
+    BOOST_TEST(calls::counted() == 1U);
+    calls::disarm();
+}
