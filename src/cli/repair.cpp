@@ -44,11 +44,9 @@ int break_lock(const break_request& r) {
             return success;
         }
     } catch (const fslock::system_error& e) {
-        // `what` names who is in the way, and ends with the message of the code.
-        const auto message = ": " + e.code().message();
-        std::string what = e.what();
-        if (what.ends_with(message)) what.resize(what.size() - message.size());
-        return complain(what, e.code());
+        // `what` names who is in the way, before the message of the code (and its number, with Boost).
+        const std::string what = e.what();
+        return complain(what.substr(0, what.rfind(": " + e.code().message())), e.code());
     }
     say_whose(r.lock, "not broken: it is not of epoch " + r.epoch);
     return conflict;
