@@ -66,7 +66,7 @@ void print_promises(const directory_report& r, const painter& colours) {
 }  // namespace
 
 int doctor(const doctor_request& r) {
-    std::error_code ec;
+    fslock::error_code ec;
     const auto report = fslock::diagnose(r.directory, ec);
     if (ec) return complain(r.directory, ec);
     const painter colours(STDOUT_FILENO);

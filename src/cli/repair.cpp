@@ -11,7 +11,7 @@ namespace {
 
 /// What can be said of the lock instead: whose it is, and how to break that one.
 void say_whose(const std::string& lock, const std::string& why) {
-    std::error_code ec;
+    fslock::error_code ec;
     const auto info = fslock::inspect(lock, ec);
     if (ec) {
         (void)complain(lock, ec);
@@ -43,12 +43,10 @@ int break_lock(const break_request& r) {
             std::cout << printable(r.lock) << ": broken\n";
             return success;
         }
-    } catch (const std::system_error& e) {
-        // `what` names who is in the way, and ends with the message of the code.
-        const auto message = ": " + e.code().message();
-        std::string what = e.what();
-        if (what.ends_with(message)) what.resize(what.size() - message.size());
-        return complain(what, e.code());
+    } catch (const fslock::system_error& e) {
+        // `what` names who is in the way, before the message of the code (and its number, with Boost).
+        const std::string what = e.what();
+        return complain(what.substr(0, what.rfind(": " + e.code().message())), e.code());
     }
     say_whose(r.lock, "not broken: it is not of epoch " + r.epoch);
     return conflict;
@@ -70,7 +68,7 @@ int sweep(const sweep_request& r) {
         failed = failed || (f.error && f.error != fslock::errc::not_a_lock_file);
         if (f.error || r.verbose) say(f.path.string() + ": skipped: " + reason(f));
     };
-    std::error_code ec;
+    fslock::error_code ec;
     const auto removed = fslock::sweep(r.directory, o, ec);
     if (ec == fslock::errc::bad_options) {
         say("a domain is a path below the directory, without `..`; temps have to be a minute old at least");

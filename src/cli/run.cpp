@@ -20,7 +20,7 @@ namespace cli {
 namespace {
 
 using fslock::event_kind;
-using std::error_code;
+using fslock::error_code;
 
 constexpr int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 

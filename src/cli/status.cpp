@@ -114,7 +114,7 @@ std::string json_of(const found& f) {
 class gathering {
  public:
     void look_at(const std::string& path) {
-        std::error_code ec;
+        fslock::error_code ec;
         if (std::filesystem::is_directory(path, ec)) {
             look_into(path);
             return;
@@ -151,7 +151,7 @@ class gathering {
 
  private:
     void look_into(const std::string& directory) {
-        std::error_code ec;
+        fslock::error_code ec;
         for (auto& info : fslock::list_locks(directory, ec)) {
             const auto path = (std::filesystem::path(directory) / info.path.filename()).string();
             if (info.error) {

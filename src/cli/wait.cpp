@@ -27,7 +27,7 @@ class look_out {
 
  private:
     void look() {
-        std::error_code ec;
+        fslock::error_code ec;
         const auto info = fslock::inspect(r_.lock, ec);
         if (ec) return end_with(complain(r_.lock, ec));
         const bool free = !info || info->verdict == fslock::liveness::dead;

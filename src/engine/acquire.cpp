@@ -5,29 +5,42 @@
 #include <mutex>
 #include <thread>
 
-#include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
-
 #include "../os/per_process.hpp"
 #include "registry.hpp"
 
+#include FSLOCK_ASIO_HEADER(executor_work_guard.hpp)
+#include FSLOCK_ASIO_HEADER(io_context.hpp)
+
 namespace fslock {
+
+#if defined(FSLOCK_USE_BOOST_ASIO)
+const char detail::this_needs_the_library_fslock_boost = 0;
+#else
+const char detail::this_needs_the_library_fslock = 0;
+#endif
+
 namespace {
 
 /// Where locks live that were acquired without an event loop: one thread, for the rest of the process.
 class background_context {
  public:
     asio::any_io_executor executor() {
-        std::call_once(running_, [this] {
-            std::thread([this] {
-                const auto work = asio::make_work_guard(context_);
-                context_.run();
-            }).detach();
-        });
+        std::call_once(running_, [this] { start(); });
         return context_.get_executor();
     }
 
  private:
+    void start() {
+        try {
+            std::thread([this] {
+                const auto work = asio::make_work_guard(context_);
+                context_.run();
+            }).detach();
+        } catch (const std::system_error& e) {  // no thread to be had
+            throw system_error(detail::to_public(e.code()));
+        }
+    }
+
     asio::io_context context_{1};
     std::once_flag running_;
 };
@@ -66,7 +79,7 @@ lock_guard acquire_blocking(std::filesystem::path path, options o, detail::wait_
     asio::any_io_executor io;
     try {
         io = background.get().executor();
-    } catch (const std::system_error& e) {  // no thread to be had
+    } catch (const system_error& e) {  // no thread to be had, or no descriptor
         ec = e.code();
         return {};
     }

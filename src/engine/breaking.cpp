@@ -32,7 +32,7 @@ core::break_outcome break_at(const std::filesystem::path& path, std::string_view
 
 bool break_lock(const std::filesystem::path& path, std::string_view writer_epoch, error_code& ec) {
     const auto out = break_at(path, writer_epoch);
-    ec = out.error;
+    ec = detail::to_public(out.error);
     return out.removed;
 }
 
@@ -42,7 +42,7 @@ bool break_lock(const std::filesystem::path& path, std::string_view writer_epoch
     auto text = path.string();
     if (out.token_holder.pid != 0)
         text += ": its removal is up to " + to_string(core::describe(out.token_holder, os::this_world().self()));
-    throw system_error(out.error, text);
+    throw system_error(detail::to_public(out.error), text);
 }
 
 }  // namespace fslock

@@ -16,10 +16,10 @@ using os::lock_byte;
 using os::lock_state;
 
 /// The errors of trying; without one it works.
-trial came_to(error_code error) {
+trial came_to(std::error_code error) {
     trial t;
     t.works = !error;
-    t.error = error;
+    t.error = detail::to_public(error);
     return t;
 }
 
@@ -114,7 +114,7 @@ directory_report diagnose(const std::filesystem::path& directory, error_code& ec
     auto& w = os::this_world();
     // The name of a lock that nobody has, for the names of temps beside it.
     const auto where = engine::place_at(w, directory / "fslock-doctor");
-    ec = directory.empty() ? std::make_error_code(std::errc::no_such_file_or_directory) : where.error();
+    ec = detail::to_public(directory.empty() ? std::make_error_code(std::errc::no_such_file_or_directory) : where.error());
     if (ec) return {};
     return core::run_to_end(try_all(w, *where));
 }

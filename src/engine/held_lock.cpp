@@ -136,12 +136,12 @@ bool held_lock::verify(error_code& ec) {
     const std::lock_guard lock(on_disk_mutex_);
     if (released_ || lost_) return false;
     const auto out = core::run_to_end(on_disk_.verify(os::this_world()));
-    if (out.now == core::standing::unsure) ec = out.error;
+    if (out.now == core::standing::unsure) ec = detail::to_public(out.error);
     if (out.now == core::standing::lost) (void)note(out);
     return out.now == core::standing::ours;
 }
 
-error_code held_lock::remove() noexcept {
+std::error_code held_lock::remove() noexcept {
     const std::lock_guard lock(on_disk_mutex_);
     blocking_sleeper sleeper;
     optional_reporter nobody({});
@@ -168,7 +168,7 @@ error_code held_lock::release() noexcept {
     } else {
         turn_.pass_on();
     }
-    return ec;
+    return detail::to_public(ec);
 }
 
 /// A record without a witness that could not be removed looks alive for as long as this process lives. The turn
@@ -187,13 +187,13 @@ void held_lock::try_again_after(std::chrono::milliseconds pause) noexcept {
     const auto on_pool = [self = shared_from_this(), again] {
         try {
             pool::instance().submit("release " + self->path(), again);
-        } catch (const system_error&) {
+        } catch (const std::system_error&) {
             self->turn_.pass_on();
         }
     };
     try {
         alarm::instance().at(os::this_world().now() + pause, on_pool);
-    } catch (const system_error&) {
+    } catch (const std::system_error&) {
         turn_.pass_on();
     }
 }

@@ -75,7 +75,7 @@ std::optional<lock_info> look_at(os::world& w, const core::place& where, error_c
     inspected.get().note(where.path(), std::move(seen));
     if (f.state == core::reading::absent) return {};
     if (f.state != core::reading::seen) {
-        ec = f.error;
+        ec = detail::to_public(f.error);
     } else if (f.judged.what == core::fate::not_a_lock) {
         ec = errc::not_a_lock_file;
     }
@@ -89,7 +89,7 @@ std::optional<lock_info> inspect(const std::filesystem::path& path, error_code& 
     ec = {};
     auto& w = os::this_world();
     const auto where = engine::place_at(w, path);
-    ec = where.error();
+    ec = detail::to_public(where.error());
     if (ec) return {};
     return look_at(w, *where, ec);
 }
@@ -104,7 +104,7 @@ std::optional<lock_info> inspect(const std::filesystem::path& path) {
 std::vector<lock_info> list_locks(const std::filesystem::path& directory, error_code& ec) {
     std::vector<lock_info> all;
     const auto found = os::list_directory(directory, std::numeric_limits<std::size_t>::max(), os::last_link::follow);
-    ec = found.error();
+    ec = detail::to_public(found.error());
     if (ec) return all;
     for (const auto& entry : found->entries) {
         const bool may_be_lock = entry.kind == os::file_kind::regular && !core::is_reserved(entry.name) &&

@@ -8,14 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include <asio/steady_timer.hpp>
-
 #include "due_heap.hpp"
 #include "fslock/acquire.hpp"
 #include "held_lock.hpp"
 #include "operation.hpp"
 #include "turn.hpp"
 #include "watcher.hpp"
+
+#include FSLOCK_ASIO_HEADER(steady_timer.hpp)
 
 namespace fslock::engine {
 
@@ -61,7 +61,7 @@ class registry : public std::enable_shared_from_this<registry> {
 
     /// Has the kernel tell `op` of what happens to a record, or of the end of a process.
     [[nodiscard]] os::result<int> watch_record(operation& op, const std::string& path);
-    [[nodiscard]] error_code watch_process(operation& op, int pid);
+    [[nodiscard]] std::error_code watch_process(operation& op, int pid);
     void unwatch(operation& op, std::optional<int> record, bool process) noexcept;
     /// The turn at `entry` has ended.
     void pass_on(path_entry& entry) noexcept;
@@ -158,7 +158,7 @@ class registry : public std::enable_shared_from_this<registry> {
 
     // Without it.
     [[nodiscard]] std::shared_ptr<const core::directory> ready_directory(const core::lock_name& name,
-                                                                         const options& o, error_code& ec);
+                                                                         const options& o, std::error_code& ec);
     [[nodiscard]] std::shared_ptr<held_lock> make_held(turn mine, core::holder on_disk, const options& o,
                                                        optional_reporter told);
     void claim_at_once(detail::started& out, turn mine, core::place where, options o, std::optional<steady> deadline,

@@ -61,7 +61,7 @@ void registry::finish(const std::shared_ptr<operation>& op) noexcept {
         }
         case core::ending::timed_out: complete(op, {}, {}); break;
         case core::ending::cancelled: complete(op, asio::error::operation_aborted, {}); break;
-        case core::ending::failed: complete(op, out.error, {}); break;
+        case core::ending::failed: complete(op, detail::to_public(out.error), {}); break;
     }
 }
 

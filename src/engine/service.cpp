@@ -1,10 +1,10 @@
 // One registry per execution context.
-#include <asio/execution_context.hpp>
-#include <asio/io_context.hpp>
-#include <asio/strand.hpp>
-#include <asio/thread_pool.hpp>
-
 #include "registry.hpp"
+
+#include FSLOCK_ASIO_HEADER(execution_context.hpp)
+#include FSLOCK_ASIO_HEADER(io_context.hpp)
+#include FSLOCK_ASIO_HEADER(strand.hpp)
+#include FSLOCK_ASIO_HEADER(thread_pool.hpp)
 
 namespace fslock::engine {
 namespace {

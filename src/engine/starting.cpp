@@ -36,7 +36,7 @@ bool has_to_yield(path_entry& entry, const detail::wait_limit& limit) {
 
 /// The directory, if it is known to be local and calls there cannot hang; null if that has to be found out.
 std::shared_ptr<const core::directory> registry::ready_directory(const core::lock_name& name, const options& o,
-                                                                 error_code& ec) {
+                                                                 std::error_code& ec) {
     auto where = directories::instance().known(name.directory());
     if (!where || where->shared() || o.durability == durability::full) return nullptr;
     const auto now = core::run_to_end(directory_facts(os::this_world(), where->path));
@@ -47,13 +47,15 @@ std::shared_ptr<const core::directory> registry::ready_directory(const core::loc
 detail::started registry::start(const asio::any_io_executor& io, std::filesystem::path path, options o,
                                 detail::wait_limit limit) {
     detail::started out;
-    out.error = check(o);
-    if (out.error) return out;
+    std::error_code wrong = check(o);
     core::lock_name name;
-    out.error = core::split(path, name);
-    if (out.error) return out;
-    auto where = ready_directory(name, o, out.error);
-    if (out.error) return out;
+    if (!wrong) wrong = core::split(path, name);
+    std::shared_ptr<const core::directory> where;
+    if (!wrong) where = ready_directory(name, o, wrong);
+    if (wrong) {
+        out.error = detail::to_public(wrong);
+        return out;
+    }
     optional_reporter told({});
     if (o.on_event) {
         auto sink = std::make_shared<event_sink>(weak_from_this(), io, std::exchange(o.on_event, nullptr));
@@ -112,7 +114,7 @@ void registry::claim_at_once(detail::started& out, turn mine, core::place where,
         out.waiting->prepare(std::move(mine), std::move(prepared), true);
         out.waiting->at = phase::ready;
     } else {
-        out.error = error;
+        out.error = detail::to_public(error);
     }
 }
 
@@ -209,13 +211,13 @@ void registry::resolve(const std::shared_ptr<operation>& op, const std::string& 
         if (where) {
             self->admit(op, std::move(*where), lane);
         } else {
-            self->resolution_failed(op, where.error());
+            self->resolution_failed(op, detail::to_public(where.error()));
         }
     };
     try {
         pool::instance().submit(lane, std::move(job));
     } catch (const std::system_error& e) {
-        resolution_failed(op, e.code());
+        resolution_failed(op, detail::to_public(e.code()));
     }
 }
 

@@ -146,7 +146,7 @@ class sweeper {
         f.writer = core::describe(out.writer, w_.self());
         f.proof = out.judged.proof;
         f.age = out.judged.silence;
-        f.error = out.error;
+        f.error = detail::to_public(out.error);
         const bool removed = out.state == core::sweeping::removed;
         removed_ += static_cast<std::size_t>(removed);
         const auto& told = removed ? o_.on_removed : o_.on_skipped;
@@ -157,7 +157,7 @@ class sweeper {
         if (!o_.on_skipped) return;
         swept_file f;
         f.path = what;
-        f.error = why;
+        f.error = detail::to_public(why);
         o_.on_skipped(f);
     }
 
@@ -179,7 +179,7 @@ std::size_t sweep(const fs::path& root, const sweep_options& o, error_code& ec) 
     if (ec) return 0;
     if (!top.has_filename()) top = top.parent_path();
     const auto here = os::list_directory(top.native(), 0, os::last_link::follow);
-    ec = here.error();
+    ec = detail::to_public(here.error());
     if (ec || !sweeps.get().begins(top, w.now(), o.at_most_every)) return 0;
     sweeper s(w, o);
     s.stay_on(here->directory.device);

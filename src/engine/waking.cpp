@@ -40,7 +40,7 @@ void registry::set_alarm() {
             if (const auto self = weak.lock()) self->tick(self->away_);
         });
         away_.armed_for = away_.due.earliest();
-    } catch (const system_error&) {
+    } catch (const std::system_error&) {
         // No thread to be had: the context has to do.
         const auto first = away_.due.first();
         here_.due.schedule(*first.item, first.due);
@@ -182,7 +182,7 @@ os::result<int> registry::watch_record(operation& op, const std::string& path) {
     return id;
 }
 
-error_code registry::watch_process(operation& op, int pid) {
+std::error_code registry::watch_process(operation& op, int pid) {
     return watcher_.watch_process(op, pid, [weak = op.weak_from_this()] {
         if (const auto waiting = weak.lock()) waiting->home->process_ended(waiting);
     });

@@ -6,8 +6,8 @@ namespace fslock::engine {
 
 using asio::posix::stream_descriptor;
 
-error_code watcher::open() {
-    if (closed_) return asio::error::operation_aborted;
+std::error_code watcher::open() {
+    if (closed_) return error_code(asio::error::operation_aborted);
     if (queue_) return {};
     const auto fd = os::open_changes();
     if (!fd) return fd.error();
@@ -63,9 +63,9 @@ void watcher::wait_for_end(process& p) {
     });
 }
 
-error_code watcher::watch_process(const due_item& who, int pid, std::function<void()> ended) {
+std::error_code watcher::watch_process(const due_item& who, int pid, std::function<void()> ended) {
     const std::lock_guard lock(mutex_);
-    if (closed_) return asio::error::operation_aborted;
+    if (closed_) return error_code(asio::error::operation_aborted);
     const auto fd = os::open_process(pid);
     if (!fd) return fd.error();
     auto& p = processes_[&who];

@@ -9,11 +9,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include <asio/posix/stream_descriptor.hpp>
-
 #include "../os/changes.hpp"
 #include "due_heap.hpp"
 #include "fslock/detail/asio.hpp"
+
+#include FSLOCK_ASIO_HEADER(posix/stream_descriptor.hpp)
 
 namespace fslock::engine {
 
@@ -37,7 +37,7 @@ class watcher {
     [[nodiscard]] os::result<int> watch_directory(const std::string& path);
     void unwatch_directory(int id) noexcept;
     /// Calls `ended`, on the context, when the process ends. One process per item.
-    [[nodiscard]] error_code watch_process(const due_item& who, int pid, std::function<void()> ended);
+    [[nodiscard]] std::error_code watch_process(const due_item& who, int pid, std::function<void()> ended);
     void unwatch_process(const due_item& who) noexcept;
 
     /// Whether the read has to be started or cancelled.
@@ -73,7 +73,7 @@ class watcher {
     };
 
     // Under the mutex.
-    [[nodiscard]] error_code open();
+    [[nodiscard]] std::error_code open();
     void wait_for_end(process& p);
     void count() noexcept { wanted_ = !listeners_.empty() || !directories_.empty(); }
 

@@ -63,7 +63,10 @@ rule 'an installed header includes no header of a system and not simdjson' \
     "$(includes $headers | grep -E '<(sys/|linux/|unistd\.h|fcntl\.h|poll\.h|pthread\.h|signal\.h|simdjson)')"
 
 rule 'only fslock/detail/asio*.hpp include Asio' \
-    "$(includes $headers | grep '<asio' | grep -v '^include/fslock/detail/asio[a-z_]*\.hpp:')"
+    "$(includes $headers | grep -E 'FSLOCK_ASIO_HEADER|<(boost/)?asio' | grep -v '^include/fslock/detail/asio[a-z_]*\.hpp:')"
+
+rule 'Asio is included by FSLOCK_ASIO_HEADER, so that it can be that of Boost' \
+    "$(includes $headers $engine | grep -E '<(boost/)?asio')"
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -40,7 +40,7 @@ answer ask_once(const path& p, const options& o, std::chrono::seconds) {
     try {
         a.lock = fslock::try_acquire_once(p, o);
         a.completed = static_cast<bool>(a.lock);
-    } catch (const std::system_error& e) {
+    } catch (const fslock::system_error& e) {
         a.error = e.code();
         a.completed = true;
     }
@@ -50,7 +50,7 @@ answer ask_once(const path& p, const options& o, std::chrono::seconds) {
 asio::awaitable<void> await_lock(path p, options o, answer& into) {
     try {
         into.lock = co_await fslock::async_acquire(std::move(p), std::move(o));
-    } catch (const std::system_error& e) {
+    } catch (const fslock::system_error& e) {
         into.error = e.code();
     }
     into.completed = true;
@@ -160,7 +160,7 @@ std::size_t open_descriptors() {
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-std::string refused(const path& d, const path& p, std::error_code expected, const options& o) {
+std::string refused(const path& d, const path& p, fslock::error_code expected, const options& o) {
     warm_up();
     std::ostringstream problems;
     for (const auto& w : ways()) {
@@ -189,7 +189,7 @@ std::string obtainable(const path& p, const options& o) {
         }
         const auto text = read_file(p);
         if (text.find(a.lock.writer_epoch()) == std::string::npos) problems << w.name << ": another record\n";
-        std::error_code ec;
+        fslock::error_code ec;
         a.lock.release(ec);
         if (ec) problems << w.name << ": release: " << ec.message() << '\n';
         if (std::filesystem::exists(std::filesystem::symlink_status(p)))

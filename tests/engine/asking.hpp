@@ -17,13 +17,14 @@
 
 namespace support {
 
-[[nodiscard]] inline std::error_code os_error(int code) {
-    return {code, std::system_category()};
+/// An error of the system, as this Asio has it.
+[[nodiscard]] inline fslock::error_code os_error(int code) {
+    return static_cast<fslock::asio::error::basic_errors>(code);
 }
 
 /// What asking came to.
 struct answer {
-    std::error_code error;
+    fslock::error_code error;
     fslock::lock_guard lock;
     bool completed = false;
     std::chrono::steady_clock::duration took{};
@@ -46,7 +47,7 @@ struct way {
 /// Asks in every way for the lock at `path`, and says what was not as it has to be: each answer is `expected`,
 /// at once; nothing in `d` has changed; no descriptor is left. Empty when all is well.
 [[nodiscard]] std::string refused(const std::filesystem::path& d, const std::filesystem::path& path,
-                                  std::error_code expected, const fslock::options& o = fslock::options());
+                                  fslock::error_code expected, const fslock::options& o = fslock::options());
 
 /// The same, where each answer is a lock that stands there as a record, and goes without a trace.
 [[nodiscard]] std::string obtainable(const std::filesystem::path& path,

@@ -38,14 +38,14 @@ void fill(const std::filesystem::path& p) {
 
 /// What `problems` says, and what `lock` says of itself.
 std::string and_holds(std::string problems, fslock::lock_guard& lock) {
-    std::error_code ec;
+    fslock::error_code ec;
     if (!lock.verify(ec)) problems += "not held: " + ec.message() + '\n';
     return problems;
 }
 
 std::string and_goes(std::string problems, fslock::lock_guard& lock) {
     const auto path = lock.path();
-    std::error_code ec;
+    fslock::error_code ec;
     lock.release(ec);
     if (ec) problems += "release: " + ec.message() + '\n';
     if (std::filesystem::exists(path)) problems += "not removed\n";
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_readable_record_of_another_user_is_judged_whatever_the_um
     auto owner = fslock::acquire(d / "x", o);
     (void)::umask(umask_before);
     const auto words = without_privileges([&] {
-        std::error_code ec;
+        fslock::error_code ec;
         const auto lock = fslock::try_acquire(d / "x", 100ms, minutes(), ec);
         return lock ? std::string("stolen") : ec ? ec.message() : std::string();
     });

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_name_has_room_for_token_and_temp_or_is_refused_at_once) {
     bool refused_before = false;
     for (std::size_t length = 200; length <= 255; ++length) {
         const auto path = d / std::string(length, 'n');
-        std::error_code ec;
+        fslock::error_code ec;
         peer_record(dead_pid).write(path, 2h);
         const auto before = picture_of(d.path());
         auto lock = fslock::try_acquire(path, patience, o, ec);

@@ -39,7 +39,7 @@ void check_waited_for(const std::string& text) {
     write_file(young, text);
     const auto before = picture_of(d.path());
     for (const auto limit : {0ms, 30ms}) {
-        std::error_code ec;
+        fslock::error_code ec;
         const auto lock = fslock::try_acquire(young, limit, minutes(), ec);
         BOOST_TEST(!ec);
         BOOST_TEST(!lock);

@@ -28,8 +28,8 @@ fslock::options without_witness() {
     return o;
 }
 
-std::error_code error_of(const std::filesystem::path& p, const std::string& epoch) {
-    std::error_code ec;
+fslock::error_code error_of(const std::filesystem::path& p, const std::string& epoch) {
+    fslock::error_code ec;
     BOOST_TEST(!break_lock(p, epoch, ec));
     return ec;
 }
@@ -43,16 +43,16 @@ BOOST_AUTO_TEST_CASE(an_owner_is_told_and_its_lock_is_free, *precondition(linux_
         const directory d;
         asio::io_context io;
         fslock::lock_guard lock;
-        fslock::async_acquire(io, d / "x", o, [&](std::error_code, fslock::lock_guard got) { lock = std::move(got); });
+        fslock::async_acquire(io, d / "x", o, [&](fslock::error_code, fslock::lock_guard got) { lock = std::move(got); });
         BOOST_TEST_REQUIRE(run_until(io, [&] { return static_cast<bool>(lock); }));
         bool told = false;
-        lock.async_wait_lost([&](std::error_code ec) { told = !ec; });
+        lock.async_wait_lost([&](fslock::error_code ec) { told = !ec; });
         BOOST_TEST(break_lock(d / "x", epoch_at(d / "x")));
         BOOST_TEST(d.empty());
         BOOST_TEST(static_cast<bool>(fslock::try_acquire_once(d / "x")));
         BOOST_TEST(run_until(io, [&] { return told; }));
         BOOST_TEST(lock.lost());
-        std::error_code ec;
+        fslock::error_code ec;
         lock.release(ec);
         BOOST_TEST(ec == errc::lost);
     }
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(an_owner_that_is_stopped_is_broken_and_finds_out_when_it_go
     owner.signal(SIGCONT);
     owner.say('g');
     BOOST_TEST(owner.hear() == 'n');
-    std::error_code ec;
+    fslock::error_code ec;
     BOOST_TEST(fslock::inspect(d / "x", ec)->owner.writer_epoch == lock.writer_epoch());
 }
 
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(only_the_epoch_that_is_named_is_broken) {
     BOOST_TEST(!break_lock(d / "x", seen));
     const auto next = fslock::acquire(d / "x");
     BOOST_TEST(!break_lock(d / "x", seen));
-    std::error_code ec;
+    fslock::error_code ec;
     BOOST_TEST(fslock::inspect(d / "x", ec)->owner.writer_epoch == next.writer_epoch());
 }
 
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(somebody_who_holds_the_token_is_named) {
     try {
         (void)break_lock(d / "x", lock.writer_epoch());
         BOOST_ERROR("not blocked");
-    } catch (const std::system_error& e) {
+    } catch (const fslock::system_error& e) {
         BOOST_TEST(e.code() == os_error(EBUSY));
         BOOST_TEST(std::string(e.what()).find("pid " + std::to_string(reclaimer.pid())) != std::string::npos, e.what());
     }
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(the_record_of_another_user_who_lives_is_denied, *preconditi
     (void)::chmod(d.path().c_str(), 0777);
     const std::string epoch(lock.writer_epoch());
     const auto words = without_privileges([&] {
-        std::error_code ec;
+        fslock::error_code ec;
         const bool removed = break_lock(d / "x", epoch, ec);
         return removed ? "removed" : ec.message();
     });

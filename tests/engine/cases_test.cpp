@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_release_in_the_middle_of_beats_always_releases) {  // F04
     for (int i = 0; i < 3'000; ++i) {
         auto lock = fslock::acquire(d / "x", beating());
         if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 2500));
-        std::error_code ec;
+        fslock::error_code ec;
         lock.release(ec);
         if (ec || std::filesystem::exists(d / "x")) ++left;
     }
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(a_lock_is_given_back_by_the_handler_of_a_signal) {  // I08
     asio::signal_set signals(io, SIGUSR1);
     int turns = 0;
     std::function<void()> next = [&] {
-        signals.async_wait([&](std::error_code, int) {
+        signals.async_wait([&](fslock::error_code, int) {
             (void)fslock::acquire(d / "x", minutes()).verify();
             if (++turns < 1'000) next();
         });
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(threads_of_one_process_take_dead_owners_over_one_at_a_time)
         all.emplace_back([&] {
             for (int round = 0; round < rounds; ++round) {
                 asio::io_context io;  // each its own: what one process shares is the names of its private files
-                fslock::async_acquire(io, d / std::to_string(round), minutes(), [&](std::error_code ec, lock_guard) {
+                fslock::async_acquire(io, d / std::to_string(round), minutes(), [&](fslock::error_code ec, lock_guard) {
                     if (ec) return;
                     auto& here = inside[static_cast<std::size_t>(round)];
                     if (++here != 1) ++overlaps;
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(an_owner_that_gave_up_its_powers_beats_and_is_told_that_it_
         std::string problems;
         if (!eventually([&] { return field_of(read_file(d / "x"), "heartbeat_at_ms") > first; }))
             problems += "no beat\n";
-        std::error_code ec;
+        fslock::error_code ec;
         lock.release(ec);
         if (ec != os_error(EACCES)) problems += "release: " + ec.message();
         return problems;

@@ -49,7 +49,7 @@ class no_descriptor_left {
 
 std::string answer_without_descriptors(const std::filesystem::path& d) {
     auto lock = fslock::acquire(d / "y");  // the background context has what it needs from now on
-    std::error_code ec;
+    fslock::error_code ec;
     {
         const no_descriptor_left now;
         const auto none = fslock::try_acquire(d / "x", patience, minutes(), ec);
@@ -95,7 +95,7 @@ std::string wait_and_run_out_of_descriptors(const std::filesystem::path& p) {
     std::filesystem::remove(p);
     (void)run_until([&] { return answered; });
     if (!got || !got.verify()) return words;
-    std::error_code ec;
+    fslock::error_code ec;
     got.release(ec);
     return ec ? ec.message() : "";
 }
@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(an_acquisition_that_fails_half_way_leaves_no_file_and_no_de
             problems += refused(d.path(), d / "x", os_error(EFBIG), o);
             const auto descriptors = open_descriptors();
             for (int i = 0; i < 5'000; ++i) {
-                std::error_code ec;
+                fslock::error_code ec;
                 const auto lock = fslock::try_acquire(d / "x", patience, o, ec);
                 if (lock || ec != os_error(EFBIG)) return problems + "another answer: " + ec.message();
             }
@@ -249,8 +249,8 @@ BOOST_AUTO_TEST_CASE(whoever_asks_again_after_an_error_finds_nobody_in_line) {
         const auto sub = d / fresh_name();
         std::filesystem::create_directory(sub);
         write_file(sub / "x", "content");
-        std::error_code first;
-        std::error_code second;
+        fslock::error_code first;
+        fslock::error_code second;
         (void)fslock::try_acquire(sub / "x", patience, minutes(), first);
         (void)fslock::try_acquire_once(sub / "x", minutes(), second);
         BOOST_TEST_REQUIRE((first == fslock::errc::not_a_lock_file));
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_guard_that_was_released_or_moved_from_leaves_the_next_own
     BOOST_TEST(moved.verify());
     moved.release();
     auto next = fslock::acquire(d / "x", minutes());
-    std::error_code ec;
+    fslock::error_code ec;
     moved.release(ec);
     BOOST_TEST(!ec);
     moved.release();
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(a_guard_whose_lock_went_to_another_leaves_it_alone) {  // F
         child thief(live_on);
         seed_record(thief.pid()).write(d / "x");
         const auto before = picture_of(d.path());
-        std::error_code ec;
+        fslock::error_code ec;
         lock.release(ec);
         BOOST_TEST((ec == fslock::errc::lost));
         lock.release(ec);

@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_record_is_taken_over_after_its_grace_and_other_co
     BOOST_TEST(attempt(cut_off, 5min, minutes(), 50ms) == outcome::left_alone);
     BOOST_TEST(attempt(cut_off, 11min, t.listening(minutes())) == outcome::taken_over);
     BOOST_TEST(reclaimed_for(t, proof::malformed_unchanged));
-    BOOST_CHECK_EXCEPTION((void)attempt("not valid json", 2h), std::system_error,
+    BOOST_CHECK_EXCEPTION((void)attempt("not valid json", 2h), fslock::system_error,
                           [](const auto& e) { return e.code() == fslock::errc::not_a_lock_file; });
 }
 

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(creating_and_removing_one_name_at_the_same_time_is_never_an
     std::atomic<int> errors{0};
     const auto work = [&] {
         for (int i = 0; i < rounds; ++i) {
-            std::error_code ec;
+            fslock::error_code ec;
             const auto lock = fslock::try_acquire(d / "x", patience, minutes(), ec);
             if (ec) ++errors;
             if (lock) ++obtained;
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(a_heartbeat_without_its_record_is_the_last) {
             BOOST_TEST(io.stopped(), "it still beats");
             BOOST_TEST(lock.lost());
             BOOST_TEST(!lock.verify());
-            std::error_code ec;
+            fslock::error_code ec;
             lock.release(ec);
             BOOST_TEST((ec == fslock::errc::lost));
             BOOST_TEST(picture_of(d.path()) == before, boost::test_tools::per_element());
@@ -295,7 +295,7 @@ void check_survival(fslock::witness witness) {
     std::filesystem::rename(d / "aside", d / "x");
     BOOST_TEST(run_until(io, [&] { return t.has(event_kind::lost) || beaten_since(d / "x", old_stamp); }));
     BOOST_TEST(!lock.lost());
-    std::error_code ec;
+    fslock::error_code ec;
     lock.release(ec);
     BOOST_TEST(!ec);
     BOOST_TEST(d.empty());

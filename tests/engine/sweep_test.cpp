@@ -23,7 +23,7 @@ constexpr auto long_ago = std::chrono::hours(100);
 struct account {
     std::vector<std::string> removed;
     std::vector<std::string> skipped;
-    std::vector<std::error_code> errors;
+    std::vector<fslock::error_code> errors;
 
     sweep_options listening(sweep_options o = {}) {
         o.on_removed = [this](const fslock::swept_file& f) { removed.push_back(f.path.filename()); };
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_root_that_cannot_be_swept_is_an_error) {
     const directory d;
     write_file(d / "file", "");
     const auto error = [](const std::filesystem::path& p, const sweep_options& o = {}) {
-        std::error_code ec;
+        fslock::error_code ec;
         BOOST_TEST(sweep(p, o, ec) == 0U);
         return ec;
     };
@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(a_list_has_every_lock_and_one_bad_file_spoils_nothing) {  /
         BOOST_TEST(all[i].owner.writer_epoch == held[i - 2].writer_epoch());
         BOOST_TEST(all[i].known_process);
     }
-    std::error_code ec;
+    fslock::error_code ec;
     BOOST_TEST(fslock::list_locks(d / "missing", ec).empty());
     BOOST_TEST(ec == os_error(ENOENT));
 }

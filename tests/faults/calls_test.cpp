@@ -75,7 +75,7 @@ struct stage {
             } else {
                 fslock::async_acquire(*io, path, quick(), done);
             }
-        } catch (const std::system_error& e) {
+        } catch (const fslock::system_error& e) {
             done(e.code(), lock_guard());
         }
     }

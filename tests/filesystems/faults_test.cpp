@@ -146,7 +146,7 @@ struct honest_again {
 std::string what_a_contender_gets(const path& p) {
     return in_child([&] {
         wrong.happened = 0;
-        std::error_code ec;
+        fslock::error_code ec;
         auto lock = fslock::try_acquire(p, 700ms, minutes(), ec);
         const bool got = static_cast<bool>(lock);
         lock.release();  // a child of ours does not exit as a program does

@@ -110,13 +110,13 @@ page& shared_page() {
 }
 
 void take_turns(child::pipe_to_parent& parent, const path& lock_path, page& p, int wanted) {
-    const auto note = [&](const char* what, std::error_code ec) {
+    const auto note = [&](const char* what, fslock::error_code ec) {
         if (!ec) return;
         ++p.errors;
         const auto text = std::string(what) + " through " + lock_path.native() + ": " + ec.message() + '\n';
         (void)!::write(STDERR_FILENO, text.data(), text.size());
     };
-    std::error_code ec;
+    fslock::error_code ec;
     for (int i = 0; i < wanted; ++i) {
         auto lock = fslock::acquire(lock_path, quick(), ec);
         note("acquire", ec);

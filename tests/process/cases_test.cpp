@@ -78,7 +78,7 @@ void own_and_be_stopped(child::pipe_to_parent& parent, const std::filesystem::pa
         auto lock = fslock::acquire(lock_path, without_witness());
         parent.say('o');
         while (lock.verify()) std::this_thread::sleep_for(1ms);
-        std::error_code ec;
+        fslock::error_code ec;
         lock.release(ec);
         parent.say(ec == fslock::errc::lost ? 'l' : 'o');
         for (;;) ::pause();

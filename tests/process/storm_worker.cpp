@@ -71,7 +71,7 @@ class participant {
         const std::size_t number = chance_() % page_.locks;
         const auto path = mine_.locks / ("x" + std::to_string(number));
         const bool impatient = one_in(4);
-        std::error_code ec;
+        fslock::error_code ec;
         auto lock = fslock::try_acquire(path, impatient ? std::chrono::milliseconds(chance_() % 6) : for_ever,
                                         any_options(), ec);
         note(ec);
@@ -84,7 +84,7 @@ class participant {
         note(ec);
     }
 
-    void note(std::error_code ec) {
+    void note(fslock::error_code ec) {
         if (!ec) return;
         ++page_.errors;
         page_.last_error = ec.value();

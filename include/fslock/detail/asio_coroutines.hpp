@@ -3,11 +3,11 @@
 
 #include "asio.hpp"
 
-#include <asio/awaitable.hpp>
-#include <asio/bind_executor.hpp>
-#include <asio/cancellation_state.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/experimental/parallel_group.hpp>
-#include <asio/redirect_error.hpp>
-#include <asio/strand.hpp>
-#include <asio/this_coro.hpp>
+#include FSLOCK_ASIO_HEADER(awaitable.hpp)
+#include FSLOCK_ASIO_HEADER(bind_executor.hpp)
+#include FSLOCK_ASIO_HEADER(cancellation_state.hpp)
+#include FSLOCK_ASIO_HEADER(co_spawn.hpp)
+#include FSLOCK_ASIO_HEADER(experimental/parallel_group.hpp)
+#include FSLOCK_ASIO_HEADER(redirect_error.hpp)
+#include FSLOCK_ASIO_HEADER(strand.hpp)
+#include FSLOCK_ASIO_HEADER(this_coro.hpp)
