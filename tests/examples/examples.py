@@ -8,12 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from inspect import signature
 from pathlib import Path
-from types import FunctionType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "program"))
-from tested import Place, patience
+from tested import Place, patience, run_cases
 
 long = "100000"  # seconds that no test lives to see
 
@@ -360,20 +358,7 @@ def an_embedded_wait_ends_with_an_error_at_once(place):
 
 
 def main():
-    programs = sys.argv[1]
-    cases = [f for f in globals().values() if isinstance(f, FunctionType) and list(signature(f).parameters) == ["place"]]
-    failed = 0
-    for case in cases:
-        try:
-            with Scene(programs) as place:
-                case(place)
-        except Exception as e:
-            failed += 1
-            print(f"FAILED: {case.__name__}: {type(e).__name__}: {e}", flush=True)
-    if not cases:
-        failed = 1
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return run_cases(globals(), lambda: Scene(sys.argv[1]))
 
 
 if __name__ == "__main__":
