@@ -4,8 +4,7 @@
 //   rm LOCK                                     while it runs: the lock is lost
 //
 // A job whose file is there is done, so that whoever takes over, or starts again, does not do it twice. Exits
-// with 0 when all are done, and with 75 (EX_TEMPFAIL: try again later) when the lock was lost for the second
-// time.
+// with 0 when all are done, with 75 (EX_TEMPFAIL: try again later) when the lock was lost for the second time.
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>

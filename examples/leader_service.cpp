@@ -4,8 +4,7 @@
 //   leader_service LOCK PORT       (port 0: any free one) start it several times; kill -9 the one that leads
 //   echo | nc 127.0.0.1 PORT       asks the leader who it is
 //
-// SIGINT and SIGTERM end it. Shows async_with_lock: whoever loses the lock stops to serve, and is a candidate
-// again.
+// SIGINT and SIGTERM end it. Shows async_with_lock: who loses the lock stops to serve, and is a candidate again.
 #include <unistd.h>
 
 #include <asio/bind_cancellation_slot.hpp>
@@ -91,8 +90,7 @@ asio::awaitable<void> lead(fslock::lock_guard& lock, unsigned short port) {
     co_await mine.serve();
 }
 
-/// Leads as often as it can be had. Ends when it is cancelled, or cannot serve: then the lock goes to the next
-/// one.
+/// Leads as often as it may. Ends when it is cancelled, or cannot serve; then the next one leads.
 asio::awaitable<void> stand_for_leader(std::filesystem::path lock, unsigned short port) {
     fslock::options o;
     o.label = "the leader";
