@@ -4,7 +4,8 @@
 //   leader_service LOCK PORT       (port 0: any free one) start it several times; kill -9 the one that leads
 //   echo | nc 127.0.0.1 PORT       asks the leader who it is
 //
-// SIGINT and SIGTERM end it. Shows async_with_lock: who loses the lock stops to serve, and is a candidate again.
+// SIGINT and SIGTERM end it. Shows async_with_lock: who loses the lock stops to serve, and is a candidate
+// again.
 #include <unistd.h>
 
 #include <asio/bind_cancellation_slot.hpp>
