@@ -63,10 +63,8 @@ def run_cases(functions, place):
             failed += 1
             line = next(at.lineno for at in traceback.extract_tb(e.__traceback__) if at.name == case.__name__)
             print(f"FAILED: {case.__name__}, line {line}: {type(e).__name__}: {e}", flush=True)
-    if not cases:
-        failed = 1
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    print(f"{len(cases) - failed} passed, {failed or not cases:d} failed")
+    return 1 if failed or not cases else 0
 
 
 def masked(text):
