@@ -100,8 +100,11 @@ concept acquire_token = asio::completion_token_for<Token, acquire_signature>;
 
 /// Completes with the lock at `path` once it is ours: `void(error_code, lock_guard)`.
 ///
-/// Whatever the order in which things die: either the handler gets a lock, or nothing of ours is on disk.
+/// Whatever the order in which things die: either the handler gets a lock, or nothing of ours is on disk. With an error
+/// the guard is empty. Any thread may call it.
 ///
+/// * `io`: an executor or an execution context. `token`: any completion token; by default `use_awaitable` with Asio before
+///   1.23 and `deferred` from then on, which a coroutine can `co_await`.
 /// * Path: made absolute at the call, against the current directory. Its directory must exist. Names are bytes.
 /// * Executor: the record is kept fresh on the context of `io`, or of the handler's associated executor when there is
 ///   no `io`; a handler without one puts the lock on the system context, whose threads run the handler and for which
@@ -133,9 +136,9 @@ auto async_acquire(std::filesystem::path path, Token&& token = Token{}) {
     return detail::initiate_acquire<Token>(std::move(path), options(), std::nullopt, token);
 }
 
-/// The same, but waits for `timeout` at most, by the steady clock. Not getting the lock is no error: the guard is
-/// empty. Zero or less means one attempt, and one more if the owner turned out to be dead. Very long timeouts
-/// saturate.
+/// The same, but waits for `timeout` at most, from the call on, by the steady clock. Not getting the lock in time is no
+/// error: the guard is empty. Zero or less means one attempt, and one more if the owner turned out to be dead. Very long
+/// timeouts saturate. Executor, cancellation, errors and all else as `async_acquire`.
 template <detail::io_source Io, class Rep, class Period, detail::acquire_token Token = detail::default_token>
 auto async_try_acquire(Io&& io, std::filesystem::path path, std::chrono::duration<Rep, Period> timeout, options o,
                        Token&& token = Token{}) {
@@ -181,9 +184,12 @@ auto async_try_acquire_once(std::filesystem::path path, Token&& token = Token{})
                                            std::chrono::steady_clock::duration::zero(), token);
 }
 
-/// The same for programs without an event loop: they block the calling thread. One background thread keeps the
-/// records of all locks acquired this way fresh, and runs their `on_event`.
-/// The overloads without an `error_code` throw `system_error`.
+/// The same for programs without an event loop: they block the calling thread, and nothing cancels them. One background
+/// thread keeps the records of all locks acquired this way fresh, and runs their `on_event`, where they must not be
+/// called: what they wait for may be that thread. A child of a fork that calls them gets a thread of its own.
+///
+/// Order, path and errors as `async_acquire`; EAGAIN when there is no thread to be had. With an error the guard is empty;
+/// the overloads without an `error_code` throw it as `system_error`, whose text begins with the path.
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o = options());
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o, error_code& ec);
 
@@ -194,6 +200,7 @@ namespace detail {
                                          options o);
 }  // namespace detail
 
+/// `acquire` that waits for `timeout` at most, as `async_try_acquire`: not in time is an empty guard and no error.
 template <class Rep, class Period>
 [[nodiscard]] lock_guard try_acquire(std::filesystem::path path, std::chrono::duration<Rep, Period> timeout,
                                      options o = options()) {
@@ -205,6 +212,7 @@ template <class Rep, class Period>
     return detail::try_acquire_for(std::move(path), detail::saturate(timeout), std::move(o), ec);
 }
 
+/// `try_acquire` with a timeout of zero.
 [[nodiscard]] inline lock_guard try_acquire_once(std::filesystem::path path, options o = options()) {
     return detail::try_acquire_for(std::move(path), {}, std::move(o));
 }

@@ -34,7 +34,8 @@ struct directory_report {
 
 /// Tries in `directory` what locks there rely on. Makes files with the names of temps, and removes them; blocks for some
 /// system calls.
-/// Errors: those of looking at the directory. That something does not work is no error.
+/// Errors: those of looking at the directory; thrown as `system_error` without an `error_code`. That something does not
+/// work is no error.
 [[nodiscard]] directory_report diagnose(const std::filesystem::path& directory);
 [[nodiscard]] directory_report diagnose(const std::filesystem::path& directory, error_code& ec);
 

@@ -59,7 +59,7 @@ enum class event_kind {
                       ///< every `options::poll_interval` instead. Once per wait.
 };
 
-/// One report to `options::on_event`.
+/// One report to `options::on_event`. A plain value; fields that a kind does not mention are empty.
 struct event {
     event() = default;
 
@@ -68,9 +68,9 @@ struct event {
     owner_info owner;                    ///< Whom the event is about; for holder events, ourselves.
     fslock::loss loss = loss::none;      ///< For `lost`.
     fslock::proof proof = proof::none;   ///< For `reclaimed`, and for `waiting` what shows that the owner lives.
-    std::chrono::milliseconds age{0};    ///< How long the owner was silent, or has held, or we have waited.
-    std::error_code error;               ///< For the events about failures.
-    std::uint64_t count = 0;             ///< Failures so far, or reports suppressed since the last one.
+    std::chrono::milliseconds age{0};    ///< Since the owner's last heartbeat; for `held_long`, since it acquired.
+    std::error_code error;               ///< Of `beat_failed`, `at_risk` and `polling`, why; of `lost`, `errc::lost`.
+    std::uint64_t count = 0;             ///< Heartbeats that failed; of `reclaim_blocked`, reports suppressed before it.
 };
 
 /// The words for an owner, a proof, a loss, a kind of event and an event, in English.

@@ -65,7 +65,8 @@ struct release_initiation {
 /// context is in: stopped, never run again, or destroyed. On a shared filesystem, where a call may hang, it leaves
 /// the removal to a background thread; a program that exits waits for those, but no longer than 5 s for all together.
 ///
-/// In the child of a fork an inherited guard owns nothing and does nothing.
+/// In the child of a fork an inherited guard owns nothing and does nothing. A program that `exec` makes of the process
+/// does not own the lock either: the kernel gives it to the next contender.
 ///
 /// Thread rule: one guard, one thread at a time. Different guards are independent.
 class [[nodiscard]] lock_guard {
@@ -81,15 +82,16 @@ class [[nodiscard]] lock_guard {
     /// The absolute path of the lock; empty for an empty guard. Valid until the guard is released or destroyed.
     [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
-    /// The name of this acquisition, `<pid>-<nanoseconds>`, which nobody else has or had: for fencing what is written
-    /// under the lock. It grows from owner to owner as far as their clocks do. Empty for an empty guard. Valid as
-    /// `path`.
+    /// The name of this acquisition, `<pid>-<number>`, which nobody else has or had: for fencing what is written under
+    /// the lock. The number is the wall clock in nanoseconds when this owner began to ask, or more: greater than that of
+    /// the dead owner whose record it removed, and than that of owners before it in this execution context. Else an owner
+    /// that waited can have a smaller one than the owner before it. Empty for an empty guard. Valid as `path`.
     [[nodiscard]] std::string_view writer_epoch() const noexcept;
 
     /// Looks whether the record at the path is still ours: one system call, made here (without a witness: an open and a
-    /// few reads). Call it right before
-    /// the write that matters. False when the lock was lost, and for an empty guard.
-    /// Errors: whatever keeps the record from being read (EIO, EACCES); then nothing is known.
+    /// few reads). Call it right before the write that matters. False when the lock was lost, and for an empty guard.
+    /// Errors: whatever keeps the record from being read (EIO, EACCES); then nothing is known, and the result is false.
+    /// Without an `error_code` they are thrown as `system_error`.
     [[nodiscard]] bool verify();
     [[nodiscard]] bool verify(error_code& ec) noexcept;
 
@@ -101,11 +103,12 @@ class [[nodiscard]] lock_guard {
     /// Errors: `errc::lost` when the record was not ours any more, and then nothing was removed; else what the
     /// removal says (EACCES after dropping privileges): then the record stays, and counts as dead at once; without a
     /// witness its removal is tried again in the background for some minutes.
-    /// Releasing an empty guard does nothing and is no error.
+    /// Without an `error_code` they are thrown as `system_error`. Releasing an empty guard does nothing and is no error.
     void release();
     void release(error_code& ec) noexcept;
 
     /// Completes with `void(error_code)` when the lock is lost: without an error, at once when the loss is known already.
+    /// Several may wait. What was lost stays in the guard until it is released.
     ///
     /// On a local filesystem the kernel tells of a loss as it happens (the record removed, renamed or replaced, its
     /// directory moved), unless `options::events` is off or the limits of inotify(7) are reached: then, on a shared
@@ -123,8 +126,8 @@ class [[nodiscard]] lock_guard {
 
     /// `verify` without blocking on a slow filesystem. Completes with `void(error_code, bool)` on the associated
     /// executor, by default the context of the acquisition (of an empty guard: the system context). The guard may be
-    /// moved, released or destroyed meanwhile: then the answer is false. Cannot be cancelled: it takes a moment where
-    /// it does not hang.
+    /// moved, released or destroyed meanwhile: then the answer is false. Errors: those of `verify`. Cannot be cancelled:
+    /// it takes a moment where it does not hang.
     template <asio::completion_token_for<void(error_code, bool)> Token = detail::default_token>
     auto async_verify(Token&& token = Token{}) {
         return asio::async_initiate<Token, void(error_code, bool)>(detail::verify_initiation{}, token, lock_);
@@ -132,7 +135,7 @@ class [[nodiscard]] lock_guard {
 
     /// `release` without blocking on a slow filesystem. Completes with `void(error_code)` as `async_verify` does. The
     /// guard is empty from this call on; the lock travels in the operation, and one that is never started gives it
-    /// back when it is destroyed. Cannot be cancelled.
+    /// back when it is destroyed. Errors: those of `release`. Cannot be cancelled.
     template <asio::completion_token_for<void(error_code)> Token = detail::default_token>
     auto async_release(Token&& token = Token{}) {
         return asio::async_initiate<Token, void(error_code)>(detail::release_initiation{}, token,

@@ -86,9 +86,10 @@ struct options {
     /// if they may read it.
     unsigned mode = 0600;
 
-    /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor of the operation,
-    /// in order and never two at a time, without any lock of fslock held, so it may call fslock. It must not throw:
-    /// an exception ends the program.
+    /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor that the lock was
+    /// acquired on (`io`, or the handler's without it), in order and never two at a time, without any mutex of fslock
+    /// held, so it may call fslock; but of a lock that was acquired by a blocking function, it must not call those. It
+    /// must not throw: an exception ends the program.
     std::function<void(const event&)> on_event;
 };
 

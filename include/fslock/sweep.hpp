@@ -65,7 +65,8 @@ struct sweep_options {
 /// Never touches the record of a lock, nor anything that is not named and written as such a file, nor one whose writer
 /// lives or may live. Symbolic links are not followed, but for `root`. A file or directory that cannot be looked at is
 /// skipped.
-/// Errors: those of opening `root`; `errc::bad_options` when an option is out of its range.
+/// Errors: those of opening `root`; `errc::bad_options` when an option is out of its range. Without an `error_code` they
+/// are thrown as `system_error`.
 std::size_t sweep(const std::filesystem::path& root, const sweep_options& o = sweep_options());
 std::size_t sweep(const std::filesystem::path& root, const sweep_options& o, error_code& ec);
 

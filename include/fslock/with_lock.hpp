@@ -115,8 +115,10 @@ auto initiate_with_lock(Initiation initiation, std::filesystem::path path, optio
 ///   waited for, and the result is `errc::lost`, whatever it returned. An exception of the body wins, unless it only
 ///   says that it was cancelled. A loss that is found when the lock is given back is `errc::lost` as well.
 /// * A body may give the lock back early, through the guard; then nothing cancels it.
-/// * Executor: body and handler run on `io`, inside a strand of their own; the handler on its associated executor if it
-///   has one. Without `io`: on the handler's associated executor.
+/// * Executor: body, handler and `on_event` run on `io`, inside a strand of their own; the handler on its associated
+///   executor if it has one. Without `io`: on the handler's associated executor.
+/// * May be destroyed meanwhile: `path` and `o` are copied. Destroying the context drops handler and body, and gives the
+///   lock back.
 /// * Cancellation: while the lock is waited for, as `async_acquire`; then it is passed on to the body, which like any
 ///   coroutine heeds terminal cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every
 ///   coroutine; if several threads run it, give a strand as `io` and emit there.

@@ -22,9 +22,8 @@ rule() {
 }
 
 # A rule about no file at all would hold for ever.
-for room in include/fslock src/core src/os src/engine src/cli; do
-    set -- "$room"/*.hpp
-    [ -f "$1" ] || { echo "no headers in $room: $(pwd) is not the source tree"; echo "0 passed, 1 failed"; exit 1; }
+for files in include/fslock/*.hpp src/core/*.hpp src/os/*.hpp src/engine/*.hpp src/cli/*.hpp examples/*.cpp; do
+    [ -f "$files" ] || { echo "no $files: $(pwd) is not the source tree"; echo "0 passed, 1 failed"; exit 1; }
 done
 
 headers=$(find include -name '*.hpp')
@@ -55,6 +54,9 @@ rule 'src/engine meets the system in the world only' \
 
 rule 'src/cli knows the interface only' \
     "$(includes $cli | grep '"' | grep -vE 'include[[:space:]]*"([a-z_]+\.hpp|fslock/[a-z_]+\.hpp)"')"
+
+rule 'an example includes what is installed, and nothing else of ours' \
+    "$(includes examples/*.cpp | grep '"')"
 
 rule 'an installed header includes no other room' \
     "$(includes $headers | grep -E 'src/|core/|engine/|os/|\.\./\.\.')"

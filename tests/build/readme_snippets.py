@@ -12,9 +12,14 @@ from compiling import Compiler, count
 before = """
 #include <fslock/fslock.hpp>
 #include <asio/awaitable.hpp>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
 #include <asio/io_context.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/signal_set.hpp>
+#include <csignal>
 #include <iostream>
+#include <unistd.h>
 namespace asio = fslock::asio;
 using std::chrono::seconds;
 asio::awaitable<int> rebuild(std::filesystem::path);

@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from inspect import signature
 from pathlib import Path
-from types import FunctionType
 
-from tested import Place, patience
+from tested import Place, patience, run_cases
 
 source = Path(__file__).resolve().parents[2]
 
@@ -247,19 +245,7 @@ def shells_can_read_the_completions(place):
 
 def main():
     program, _ = sys.argv[1:]
-    cases = [f for f in globals().values() if isinstance(f, FunctionType) and list(signature(f).parameters) == ["place"]]
-    failed = 0
-    for case in cases:
-        try:
-            with Place(program) as place:
-                case(place)
-        except Exception as e:
-            failed += 1
-            print(f"FAILED: {case.__name__}: {type(e).__name__}: {e}", flush=True)
-    if not cases:
-        failed = 1
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return run_cases(globals(), lambda: Place(program))
 
 
 if __name__ == "__main__":

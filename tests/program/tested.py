@@ -5,7 +5,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+import traceback
+from inspect import signature
 from pathlib import Path
+from types import FunctionType
 
 patience = 60  # seconds for what has to happen
 
@@ -46,6 +49,22 @@ class Place:
 
     def names(self):
         return sorted(p.name for p in self.path.iterdir())
+
+
+def run_cases(functions, place):
+    """Runs those that take a `place`, each in one of its own; prints what fails and the counts. The status to exit with."""
+    cases = [f for f in functions.values() if isinstance(f, FunctionType) and list(signature(f).parameters) == ["place"]]
+    failed = 0
+    for case in cases:
+        try:
+            with place() as p:
+                case(p)
+        except Exception as e:
+            failed += 1
+            line = next(at.lineno for at in traceback.extract_tb(e.__traceback__) if at.name == case.__name__)
+            print(f"FAILED: {case.__name__}, line {line}: {type(e).__name__}: {e}", flush=True)
+    print(f"{len(cases) - failed} passed, {failed or not cases:d} failed")
+    return 1 if failed or not cases else 0
 
 
 def masked(text):

@@ -1,11 +1,11 @@
-#include "demo_script.hpp"
+#include "script.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <fslock/fslock.hpp>
 #include <utility>
 
-#include "demo_worker.hpp"
+#include "worker.hpp"
 
 namespace demo {
 namespace {

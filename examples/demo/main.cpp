@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "demo_script.hpp"
-#include "demo_worker.hpp"
+#include "script.hpp"
+#include "worker.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "demo_crew.hpp"
+#include "crew.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

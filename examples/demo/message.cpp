@@ -1,4 +1,4 @@
-#include "demo_message.hpp"
+#include "message.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "demo_timeline.hpp"
+#include "timeline.hpp"
 
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "demo_message.hpp"
+#include "message.hpp"
 
 namespace demo {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "demo_message.hpp"
+#include "message.hpp"
 
 namespace demo {
 

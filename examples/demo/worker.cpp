@@ -1,4 +1,4 @@
-#include "demo_worker.hpp"
+#include "worker.hpp"
 
 #include <unistd.h>
 
@@ -14,8 +14,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "demo_ledger.hpp"
-#include "demo_message.hpp"
+#include "ledger.hpp"
+#include "message.hpp"
 
 namespace demo {
 namespace {

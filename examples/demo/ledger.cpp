@@ -1,4 +1,4 @@
-#include "demo_ledger.hpp"
+#include "ledger.hpp"
 
 #include <cerrno>
 #include <fstream>

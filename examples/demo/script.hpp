@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "demo_crew.hpp"
-#include "demo_ledger.hpp"
-#include "demo_timeline.hpp"
+#include "crew.hpp"
+#include "ledger.hpp"
+#include "timeline.hpp"
 
 namespace demo {
 
