@@ -185,11 +185,11 @@ auto async_try_acquire_once(std::filesystem::path path, Token&& token = Token{})
 }
 
 /// The same for programs without an event loop: they block the calling thread, and nothing cancels them. One background
-/// thread keeps the records of all locks acquired this way fresh, and runs their `on_event`, where they must not be
-/// called: what they wait for may be that thread. A child of a fork that calls them gets a thread of its own.
+/// thread keeps the records of all locks acquired this way fresh, and runs their `on_event`. A child of a fork that calls
+/// them gets a thread of its own.
 ///
-/// Order, path and errors as `async_acquire`; EAGAIN when there is no thread to be had. With an error the guard is empty;
-/// the overloads without an `error_code` throw it as `system_error`, whose text begins with the path.
+/// Order, path and errors as `async_acquire`; EAGAIN when there is no thread to be had; EDEADLK in such an `on_event`,
+/// whose thread is the one that they would wait for. With an error the guard is empty; the overloads without an `error_code` throw it as `system_error`, whose text begins with the path.
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o = options());
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o, error_code& ec);
 

@@ -83,9 +83,10 @@ class [[nodiscard]] lock_guard {
     [[nodiscard]] const std::filesystem::path& path() const noexcept;
 
     /// The name of this acquisition, `<pid>-<number>`, which nobody else has or had: for fencing what is written under
-    /// the lock. The number is the wall clock in nanoseconds when this owner began to ask, or more: greater than that of
-    /// the dead owner whose record it removed, and than that of owners before it in this execution context. Else an owner
-    /// that waited can have a smaller one than the owner before it. Empty for an empty guard. Valid as `path`.
+    /// the lock. The number is the wall clock in nanoseconds at the attempt that got the lock, or more: greater than that
+    /// of every owner whose record was seen before, dead or not, and than any other of this process. On one host it grows
+    /// from owner to owner, as long as nobody is stopped in the middle of that attempt. Empty for an empty guard. Valid as
+    /// `path`.
     [[nodiscard]] std::string_view writer_epoch() const noexcept;
 
     /// Looks whether the record at the path is still ours: one system call, made here (without a witness: an open and a

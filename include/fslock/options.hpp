@@ -88,8 +88,8 @@ struct options {
 
     /// Told what happens while waiting and holding; see `fslock::event`. Called on the executor that the lock was
     /// acquired on (`io`, or the handler's without it), in order and never two at a time, without any mutex of fslock
-    /// held, so it may call fslock; but of a lock that was acquired by a blocking function, it must not call those. It
-    /// must not throw: an exception ends the program.
+    /// held, so it may call fslock; but of a lock that was acquired by a blocking function, those fail (EDEADLK). It must
+    /// not throw: an exception ends the program.
     std::function<void(const event&)> on_event;
 };
 

@@ -123,7 +123,8 @@ std::string to_string(const event& e) {
             if (e.proof != proof::none) text += std::string(" (") + to_string(e.proof) + ")";
             break;
         case event_kind::reclaimed:
-            text += " from " + to_string(e.owner) + " (" + to_string(e.proof) + ", silent for " + age + ")";
+            text += " from " + to_string(e.owner) + " (" + to_string(e.proof);
+            text += e.age.count() != 0 ? ", silent for " + age + ")" : ")";
             break;
         case event_kind::reclaim_blocked: text += " by " + to_string(e.owner); break;
         case event_kind::stale_but_alive:
@@ -136,7 +137,8 @@ std::string to_string(const event& e) {
             if (e.loss != loss::none) text += std::string(": ") + to_string(e.loss);
             break;
     }
-    if (e.error) text += ": " + e.error.message();
+    const bool said = e.kind == event_kind::lost && e.loss != loss::none;
+    if (e.error && !said) text += ": " + e.error.message();
     if (e.count != 0) text += " (" + std::to_string(e.count) + "x)";
     return text;
 }

@@ -28,6 +28,7 @@ class background_context {
         std::call_once(running_, [this] { start(); });
         return context_.get_executor();
     }
+    [[nodiscard]] bool runs_here() { return context_.get_executor().running_in_this_thread(); }
 
  private:
     void start() {
@@ -78,6 +79,10 @@ class blocking_completion final : public detail::completion<error_code, lock_gua
 lock_guard acquire_blocking(std::filesystem::path path, options o, detail::wait_limit limit, error_code& ec) {
     asio::any_io_executor io;
     try {
+        if (background.get().runs_here()) {
+            ec = detail::to_public(std::make_error_code(std::errc::resource_deadlock_would_occur));
+            return {};
+        }
         io = background.get().executor();
     } catch (const system_error& e) {  // no thread to be had, or no descriptor
         ec = e.code();

@@ -176,6 +176,9 @@ BOOST_AUTO_TEST_CASE(an_event_about_an_owner_names_it) {
     reclaimed.proof = proof::process_gone;
     BOOST_TEST(to_string(reclaimed) ==
                "/a/x: reclaimed from pid 7 on beta, \"index\" (its process is gone, silent for 1500 ms)");
+    reclaimed.age = 0ms;  // the kernel said so at once
+    reclaimed.proof = proof::witness_free;
+    BOOST_TEST(to_string(reclaimed) == "/a/x: reclaimed from pid 7 on beta, \"index\" (its kernel lock is gone)");
     auto blocked = of_peer(event_kind::reclaim_blocked);
     blocked.error = std::error_code(EACCES, std::system_category());
     blocked.count = 12;
@@ -219,6 +222,15 @@ BOOST_AUTO_TEST_CASE(an_event_of_the_holder_says_what_failed) {
         e.count = 3;
         BOOST_TEST(to_string(e) == "/a/x: "s + r.words + ": " + full.message() + " (3x)");
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_is_said_once) {
+    auto lost = of_peer(event_kind::lost);
+    lost.error = make_error_code(fslock::errc::lost);
+    lost.loss = fslock::loss::removed;
+    BOOST_TEST(to_string(lost) == "/a/x: lost: its record was removed");
+    lost.loss = fslock::loss::none;
+    BOOST_TEST(to_string(lost) == "/a/x: lost: " + lost.error.message());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

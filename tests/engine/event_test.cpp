@@ -243,6 +243,20 @@ BOOST_AUTO_TEST_CASE(an_event_may_call_fslock) {
     BOOST_TEST(refused == 1);
 }
 
+BOOST_AUTO_TEST_CASE(an_event_of_a_blocking_acquisition_is_not_to_block, *boost::unit_test::timeout(60)) {
+    const directory d;
+    auto held = fslock::acquire(d / "x", minutes());
+    auto o = quick();
+    error_code said;
+    o.on_event = [&](const event& e) {
+        if (e.kind != event_kind::waiting) return;
+        BOOST_TEST(!fslock::try_acquire(d / "y", patience, options(), said));
+        held.release();
+    };
+    BOOST_TEST(static_cast<bool>(fslock::acquire(d / "x", o)));
+    BOOST_TEST((said == std::errc::resource_deadlock_would_occur));
+}
+
 BOOST_AUTO_TEST_CASE(an_event_may_cancel_its_own_operation) {
     const directory d;
     asio::io_context io;
