@@ -17,9 +17,13 @@
 
 namespace support {
 
-/// An error of the system, as this Asio has it.
+/// An error of the system, as the library that this flavour takes its error codes from has it.
 [[nodiscard]] inline fslock::error_code os_error(int code) {
-    return static_cast<fslock::asio::error::basic_errors>(code);
+#if defined(FSLOCK_USE_BOOST_ASIO)
+    return {code, boost::system::system_category()};
+#else
+    return {code, std::system_category()};
+#endif
 }
 
 /// What asking came to.
