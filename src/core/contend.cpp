@@ -17,7 +17,7 @@ constexpr milliseconds longest_blocked_backoff{5'000};
 constexpr microseconds first_busy_backoff{50};
 constexpr int hand_over_looks = 10;
 constexpr milliseconds reclaim_blocked_every{60'000};
-constexpr milliseconds safety_net{5'000};  // between two looks of those who are told
+constexpr milliseconds safety_net{5'000};  // at least, between two looks of those who are told
 
 std::chrono::system_clock::time_point wall_time(std::int64_t ms) {
     constexpr std::int64_t last = std::chrono::duration_cast<milliseconds>(
@@ -208,7 +208,7 @@ task<bool> wait_for_owner(contender& c, wait_state& s, finding& f) {
     const bool by_witness = f.judged.proof == proof::witness_held;
     for (;;) {
         const auto net = std::max(safety_net, c.opts.poll_interval);
-        steady::duration delay = told == watching::still ? jittered(c, net) : next_poll(c);
+        steady::duration delay = told == watching::still ? net / 5 + jittered(c, net) : next_poll(c);
         if (soon) delay = *soon;
         auto then = c.world.now() + delay;
         if (c.deadline) then = std::min(then, *c.deadline);

@@ -1,6 +1,14 @@
 #include "due_heap.hpp"
 
+#include <algorithm>
+
 namespace fslock::engine {
+namespace {
+
+/// Each move from one level to the next touches an item somewhere in memory: few levels.
+constexpr std::size_t children = 4;
+
+}  // namespace
 
 void due_heap::place(std::size_t at, entry e) noexcept {
     entries_[at] = e;
@@ -10,7 +18,7 @@ void due_heap::place(std::size_t at, entry e) noexcept {
 void due_heap::up(std::size_t at) noexcept {
     const auto rising = entries_[at];
     while (at > 0) {
-        const auto parent = (at - 1) / 2;
+        const auto parent = (at - 1) / children;
         if (entries_[parent].due <= rising.due) break;
         place(at, entries_[parent]);
         at = parent;
@@ -20,13 +28,14 @@ void due_heap::up(std::size_t at) noexcept {
 
 void due_heap::down(std::size_t at) noexcept {
     const auto sinking = entries_[at];
-    for (;;) {
-        auto child = 2 * at + 1;
-        if (child >= entries_.size()) break;
-        if (child + 1 < entries_.size() && entries_[child + 1].due < entries_[child].due) ++child;
-        if (sinking.due <= entries_[child].due) break;
-        place(at, entries_[child]);
-        at = child;
+    const auto earlier = [](const entry& a, const entry& b) { return a.due < b.due; };
+    for (auto first = children * at + 1; first < entries_.size(); first = children * at + 1) {
+        const auto begin = entries_.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = begin + static_cast<std::ptrdiff_t>(std::min(children, entries_.size() - first));
+        const auto child = std::min_element(begin, end, earlier);
+        if (sinking.due <= child->due) break;
+        place(at, *child);
+        at = static_cast<std::size_t>(child - entries_.begin());
     }
     place(at, sinking);
 }

@@ -1,4 +1,4 @@
-// What is due when: a binary heap whose items know their place, so that any of them can be taken out.
+// What is due when: a heap whose items know their place, so that any of them can be taken out.
 #pragma once
 
 #include <chrono>

@@ -11,14 +11,14 @@ constexpr auto forget_sightings_after = std::chrono::minutes(15);
 /// A suspension that is worth a heartbeat out of turn.
 constexpr auto long_suspension = std::chrono::seconds(1);
 /// One wake-up of the loop serves all that is due about now.
-constexpr auto together = std::chrono::milliseconds(50);
+constexpr auto together = std::chrono::milliseconds(100);
 
 /// How early a heartbeat, or a look, may come.
 steady::duration early_by(const due_item& item) {
     if (item.kind() == due_kind::beat)
         return std::min<steady::duration>(together, static_cast<const held_lock&>(item).interval() / 8);
     const auto& op = static_cast<const operation&>(item);
-    return op.at == phase::waiting ? std::min<steady::duration>(together, op.wait_length() / 64) : steady::duration();
+    return op.at == phase::waiting ? std::min<steady::duration>(together, op.wait_length() / 32) : steady::duration();
 }
 
 }  // namespace
