@@ -215,7 +215,7 @@ def control_characters_reach_no_terminal(place):
 
 
 def completion_files_and_manual_know_every_option(place):
-    texts = [source / "docs/fslock.1"] + [source / "completions" / n for n in ("fslock.bash", "_fslock", "fslock.fish")]
+    texts = [source / "docs/fslock.1"] + [source / "src/cli/completions" / n for n in ("fslock.bash", "_fslock", "fslock.fish")]
     for command in ("run", "wait", "status", "break", "sweep", "doctor"):
         said = place.run(command, "--help")[1].split("Options:")[1].split("\n\n")[0]
         options = re.findall(r"--([a-z-]+)", said)
@@ -232,13 +232,13 @@ def shells_can_read_the_completions(place):
     files = {"bash": "fslock.bash", "zsh": "_fslock", "fish": "fslock.fish"}
     for shell, name in files.items():
         if shutil.which(shell):
-            subprocess.run([shell, "-n", source / "completions" / name], check=True, stdin=subprocess.DEVNULL)
+            subprocess.run([shell, "-n", source / "src/cli/completions" / name], check=True, stdin=subprocess.DEVNULL)
     if not shutil.which("bash"):
         return
     script = ('. "$1"; COMP_WORDS=(fslock "${@:2}"); COMP_CWORD=$(($# - 1)); _fslock; echo "${COMPREPLY[*]}"')
     for words, expected in ((["st"], "status"), (["sweep", "--d"], "--dry-run --depth --domain"),
                             (["run", "--on-lost", "k"], "kill")):
-        ran = subprocess.run(["bash", "-c", script, "bash", source / "completions/fslock.bash", *words],
+        ran = subprocess.run(["bash", "-c", script, "bash", source / "src/cli/completions/fslock.bash", *words],
                              stdin=subprocess.DEVNULL, capture_output=True, text=True, env=place.environment)
         assert ran.stdout == expected + "\n", (words, ran)
 
