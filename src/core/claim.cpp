@@ -235,8 +235,11 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
                               prepared& p, std::int64_t floor) {
     if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
     std::error_code error;
-    if (p.ready()) error = co_await refresh(w, where, o, p, floor);
-    if (!p.ready()) error = co_await prepare(w, where, o, p, floor);
+    if (p.ready()) {
+        error = co_await refresh(w, where, o, p, floor);
+    } else {
+        error = co_await prepare(w, where, o, p, floor);
+    }
     if (error) co_return error;
     if (p.how == publishing::renamed) co_return co_await rename_to(w, where, target, p);
     co_return co_await link_to(w, where, target, p);
