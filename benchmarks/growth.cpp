@@ -259,7 +259,5 @@ void measure(const bench::setting& here, bench::table& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // In memory: what a filesystem on disk has done before shows in what it takes to make a file.
-    const bool in_memory = ::access("/dev/shm", W_OK) == 0;
-    return bench::run(argc, argv, "growth", measure, {}, in_memory ? "/dev/shm" : "/tmp");
+    return bench::run(argc, argv, "growth", measure, {}, bench::in_memory());
 }

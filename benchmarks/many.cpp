@@ -227,5 +227,5 @@ void measure(const bench::setting& here, bench::table& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run(argc, argv, "many", measure);
+    return bench::run(argc, argv, "many", measure, {}, bench::in_memory());
 }

@@ -201,6 +201,11 @@ class setting {
     std::filesystem::path tables;  ///< the directory for what is drawn from; empty: none
 };
 
+/// Where what a filesystem on disk did before does not show in what it takes to make a file.
+[[nodiscard]] inline const char* in_memory() {
+    return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
 /// PROGRAM [DIRECTORY] [--quick] [--NAME VALUE]...; without a directory, in `base`. The status says whether all
 /// bounds were kept.
 inline int run(int argc, char** argv, const char* title, void (*measure)(const setting&, table&),

@@ -94,5 +94,5 @@ void measure(const bench::setting& here, bench::table& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run(argc, argv, "takeover", measure);
+    return bench::run(argc, argv, "takeover", measure, {}, bench::in_memory());
 }
