@@ -27,7 +27,8 @@ std::int64_t honoured(std::int64_t floor) {
     return floor < latest ? floor : 0;
 }
 
-constexpr std::uint32_t chance_ns = 1U << 30;
+/// Less than any two hand-overs are apart: epochs that are ahead of the clock must not run away from it.
+constexpr std::uint32_t chance_ns = 1U << 14;
 
 lock_state flock_state(int n) {
     if (n == 0) return lock_state::free;

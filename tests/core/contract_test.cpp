@@ -215,6 +215,7 @@ BOOST_AUTO_TEST_CASE(stamps_above_a_floor_that_others_know_are_given_by_chance) 
         steps.insert(this_world().next_stamp(floor) - floor);
     }
     BOOST_TEST(steps.size() > 1U);
+    BOOST_TEST(*steps.rbegin() < 20'000);  // a clock that was set back catches up, however often a lock changes hands
 }
 
 BOOST_AUTO_TEST_SUITE_END()
