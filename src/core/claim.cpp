@@ -94,28 +94,25 @@ task<std::error_code> prepare(os::world& w, const place& where, const options& o
 }
 
 /// Dates a prepared record to this attempt. So is its epoch: whoever had the lock while we waited has a smaller one.
-/// Only an epoch under which the record may be visible already has to stay.
 task<std::error_code> refresh(os::world& w, const place& where, const options& o, prepared& p, std::int64_t floor) {
     const auto before = epoch_stamp(p.rec.writer_epoch);
     p.rec.created_at_ms = p.rec.heartbeat_at_ms = w.wall_ns() / 1'000'000;
-    if (p.maybe_at.empty()) {
-        p.rec.writer_epoch = epoch_of(p.rec.pid, w.next_stamp(floor));
-        w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
-    }
+    p.rec.writer_epoch = epoch_of(p.rec.pid, w.next_stamp(floor));
+    w.remember_epoch(epoch_stamp(p.rec.writer_epoch));
     const auto error = co_await write(w, where, o, p);
-    if (p.maybe_at.empty()) w.forget_epoch(before);
+    w.forget_epoch(before);
     co_return error;
 }
 
-enum class found : std::uint8_t { ours, not_ours, unclear };
+enum class found : std::uint8_t { ours, others, nothing, unclear };
 
 /// Whether the record at `target` is the one in `p`: a reply may have been lost, or have been a lie.
 task<found> look_for_ours(os::world& w, const place& where, const std::string& target, const prepared& p) {
     const auto there = co_await read_record_at(w, target, where.kind());
     if (there.state == reading::unsteady || there.state == reading::failed) co_return found::unclear;
-    const bool ours = there.state == reading::seen && there.what.kind == content::record &&
-                      same_acquisition(there.what.value, p.rec);
-    co_return ours ? found::ours : found::not_ours;
+    if (there.state == reading::absent) co_return found::nothing;
+    const bool ours = there.what.kind == content::record && same_acquisition(there.what.value, p.rec);
+    co_return ours ? found::ours : found::others;
 }
 
 /// sshfs says EPERM for most of what a server refuses: also when the name is taken, unless its cache knew that.
@@ -125,47 +122,65 @@ task<std::error_code> taken_or(std::error_code said, os::world& w, const place& 
     co_return there ? system_code(EEXIST) : said;
 }
 
-/// What an attempt on a shared filesystem really came to. The times are set anew, so that a record which was long in
-/// coming is not old when it appears.
+void forget_doubts(prepared& p) {
+    p.maybe_at.clear();
+    p.maybe_since.reset();
+}
+
+/// Since that time somebody may have judged what is visible: no limit is below three intervals.
+bool is_long_ago(os::world& w, const prepared& p) {
+    return p.maybe_since && w.now() - *p.maybe_since > 3 * interval_of(p.rec);
+}
+
+/// What an attempt on a shared filesystem really came to, whatever was said of it. The times are set anew, so that a
+/// record which was long in coming is not old when it appears. EAGAIN: made, and gone again.
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said) {
     said = co_await taken_or(said, w, where, target);
-    if (said && !is(said, EEXIST) && !is(said, EIO)) co_return said;
-    p.maybe_at = target;
+    const bool doubted_before = !std::exchange(p.maybe_at, target).empty();
+    if (!p.maybe_since) p.maybe_since = w.now();
     if (!said) (void)co_await w.touch(p.file);
     const auto there = co_await look_for_ours(w, where, target, p);
-    if (there == found::unclear) co_return system_code(EEXIST);  // look again; `maybe_at` remembers
-    p.maybe_at.clear();
     if (there == found::ours && said) (void)co_await w.touch(p.file);  // it happened, and the answer was lost
     if (there == found::ours) co_return std::error_code();
-    co_return said ? said : system_code(EEXIST);
+    const bool was_free_again = there == found::nothing && !doubted_before;
+    if (is(said, EEXIST) && (there == found::others || was_free_again)) forget_doubts(p);
+    if (!said && there == found::nothing) co_return system_code(EAGAIN);
+    const bool to_look_again = !said || (there == found::unclear && is(said, EIO));
+    co_return to_look_again ? system_code(EEXIST) : said;
 }
 
-/// Step 2 by a hard link.
-task<std::error_code> link_to(os::world& w, const place& where, const std::string& target, prepared& p) {
-    auto error = co_await w.link(p.file, p.temp, target);
+task<std::error_code> link_or_rename(os::world& w, const std::string& target, const prepared& p) {
+    if (p.how == publishing::renamed) co_return co_await w.rename_exclusive(p.temp, target);
+    co_return co_await w.link(p.file, p.temp, target);
+}
+
+/// Step 2, of a file that is ready.
+task<std::error_code> publish(os::world& w, const place& where, const std::string& target, prepared& p) {
+    auto error = co_await link_or_rename(w, target, p);
     if (where.shared()) {
         error = co_await settle_claim(w, where, target, p, error);
-        if (is_any_of(error, {EPERM, EIO})) {
-            // What was in the way may just have gone, or the link that nobody told us of was moved aside: once more,
-            // before links are given up here for good, or the wait is.
-            error = co_await w.link(p.file, p.temp, target);
+        if (is_any_of(error, {EPERM, EIO, EAGAIN})) {
+            // What was in the way may just have gone, or our link was moved aside by mistake: once more, before links
+            // are given up here for good, or the wait is.
+            error = co_await link_or_rename(w, target, p);
             error = co_await settle_claim(w, where, target, p, error);
         }
-    }
-    if (!error) where.where->links_work.store(true, std::memory_order_relaxed);
-    if (!error && !p.temp.empty()) {
-        (void)co_await w.unlink(p.temp);
-        p.temp.clear();
+        if (is(error, EAGAIN)) error = system_code(EEXIST);
     }
     co_return error;
 }
 
-task<std::error_code> rename_to(os::world& w, const place& where, const std::string& target, prepared& p) {
-    auto error = co_await w.rename_exclusive(p.temp, target);
-    if (where.shared()) error = co_await settle_claim(w, where, target, p, error);
-    if (!error) p.temp.clear();
-    co_return error;
+/// It is ours, and has the lock's name.
+task<std::error_code> is_published(os::world& w, const place& where, prepared& p) {
+    if (p.how != publishing::renamed) {
+        where.where->links_work.store(true, std::memory_order_relaxed);
+        if (!p.temp.empty()) (void)co_await w.unlink(p.temp);
+    }
+    p.temp.clear();
+    p.was_silent = is_long_ago(w, p);
+    forget_doubts(p);
+    co_return std::error_code();
 }
 
 /// Takes the file of `p` off `target` again. Who breaks a lock needs its byte 1 as well: while that is ours, what is seen
@@ -175,9 +190,27 @@ task<std::error_code> withdraw(os::world& w, const place& where, const std::stri
     if (p.rec.guard == witness_kind::ofd) removal = co_await w.lock(p.file, lock_byte::removal, p.rec.guard);
     if (removal != lock_state::held) {
         const auto now = co_await w.facts_at(target);
-        if (now && now->same_inode(p.facts)) (void)co_await w.unlink(target);
+        const bool there = now && now->same_inode(p.facts);
+        std::error_code left = now.error();
+        if (there) left = co_await w.unlink(target);
+        // Without a witness it would look alive.
+        if (left && p.rec.guard == witness_kind::none) p.maybe_at = target;
     }
     co_return co_await discard(w, where, p);
+}
+
+/// Of a record that may be visible, or come back to be so. Removed if it is there and nobody can have judged it yet;
+/// else it is made a damaged record: what has a living owner on this host blocks for as long as that lives.
+task<std::error_code> disown(os::world& w, const place& where, prepared& p) {
+    const auto target = std::exchange(p.maybe_at, {});
+    const auto there = co_await look_for_ours(w, where, target, p);
+    if (there == found::ours && !is_long_ago(w, p)) {
+        const auto error = co_await w.unlink(target);
+        if (!error) co_return error;
+    }
+    const auto error = co_await w.write(p.file, std::string(format<record_text>(p.rec).size(), '\0'));
+    if (error) co_return error;
+    co_return co_await w.sync(p.file);
 }
 
 /// Both bytes of a file that is visible already. Held: somebody thinks the empty file dead. Unknown: there is no
@@ -222,6 +255,7 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
     const auto now = co_await w.facts_at(target);
     const bool ours = now && now->same_inode(p.facts);
     if (!ours) {
+        if (!now && guard == witness_kind::none) p.maybe_at = target;
         (void)co_await discard(w, where, p);
         co_return system_code(EEXIST);
     }
@@ -235,14 +269,22 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
                               prepared& p, std::int64_t floor) {
     if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
     std::error_code error;
+    auto before = found::nothing;
+    if (!p.maybe_at.empty()) before = co_await look_for_ours(w, where, target, p);
+    if (before == found::unclear) co_return system_code(EEXIST);
+    if (before == found::others) forget_doubts(p);
+    if (before == found::ours) {
+        (void)co_await w.touch(p.file);
+        co_return co_await is_published(w, where, p);
+    }
     if (p.ready()) {
         error = co_await refresh(w, where, o, p, floor);
     } else {
         error = co_await prepare(w, where, o, p, floor);
     }
-    if (error) co_return error;
-    if (p.how == publishing::renamed) co_return co_await rename_to(w, where, target, p);
-    co_return co_await link_to(w, where, target, p);
+    if (!error) error = co_await publish(w, where, target, p);
+    if (!error) error = co_await is_published(w, where, p);
+    co_return error;
 }
 
 }  // namespace
@@ -270,17 +312,17 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
     if (durable && p.how == publishing::unnamed) p.how = publishing::linked;
     const auto best = p.how;
     std::error_code error;
-    for (bool prepared_anew = false;;) {
+    for (int prepared_anew = 0;;) {
         error = co_await attempt(w, where, target, o, p, floor);
         if (!error || is(error, EEXIST)) break;
         if (p.how != publishing::created && says_unsupported(error)) {
             (void)co_await discard(w, where, p);
             p.how = next_best(p.how);
-        } else if (!prepared_anew && is_any_of(error, {ENOENT, EXDEV, EBUSY})) {
-            // The temp was swept away, /proc is not there, or the directory is gone: the next attempt tells.
-            prepared_anew = true;
+        } else if (prepared_anew < (p.how == publishing::unnamed ? 2 : 1) && is_any_of(error, {ENOENT, EXDEV, EBUSY})) {
+            // The file has lost its name, or had and lost one; /proc is not there; or the directory is gone: the next
+            // attempt tells.
             (void)co_await discard(w, where, p);
-            if (p.how == publishing::unnamed) p.how = publishing::linked;
+            if (++prepared_anew == 2) p.how = publishing::linked;
         } else {
             (void)co_await discard(w, where, p);
             co_return error;
@@ -299,17 +341,14 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
 
 task<std::error_code> discard(os::world& w, const place& where, prepared& p) {
     std::error_code error;
-    if (!p.maybe_at.empty()) {
-        const auto target = std::exchange(p.maybe_at, {});
-        const auto there = co_await look_for_ours(w, where, target, p);
-        if (there == found::ours) error = co_await w.unlink(target);
-    }
+    if (!p.maybe_at.empty()) error = co_await disown(w, where, p);
     if (!p.temp.empty()) {
         error = co_await w.unlink(p.temp);
         p.temp.clear();
     }
     if (!p.rec.writer_epoch.empty()) w.forget_epoch(epoch_stamp(p.rec.writer_epoch));
     p.rec.writer_epoch.clear();
+    p.maybe_since.reset();
     p.file.close();
     co_return error;
 }

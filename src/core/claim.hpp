@@ -1,10 +1,12 @@
 // Claim: make a record visible at a name that nobody has.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "../os/world.hpp"
 #include "fslock/options.hpp"
+#include "judge.hpp"
 #include "place.hpp"
 #include "record.hpp"
 #include "task.hpp"
@@ -18,8 +20,11 @@ struct prepared {
     record rec;
     os::file_facts facts;
     publishing how = publishing::unnamed;
-    /// Where it may have become visible without our knowing: the answer was lost. Empty: nowhere.
+    /// Where it may be visible, or come back, without our knowing: an answer was lost. Empty: nowhere.
     std::string maybe_at;
+    std::optional<steady> maybe_since;  ///< since when
+    /// It may have been visible for long before it was ours. Then others may have judged it meanwhile.
+    bool was_silent = false;
 
     [[nodiscard]] bool ready() const noexcept { return static_cast<bool>(file); }
 };
@@ -34,7 +39,8 @@ struct prepared {
 [[nodiscard]] task<std::error_code> claim(os::world& w, const place& where, const std::string& target,
                                           const options& o, prepared& p, std::int64_t floor);
 
-/// Removes what `p` has on disk, and closes it. For a record that was not published, or not for good.
+/// Removes what `p` has on disk, and closes it. For a record that was not published, or not for good. What may come back
+/// without our knowing is made a damaged record, which others remove.
 [[nodiscard]] task<std::error_code> discard(os::world& w, const place& where, prepared& p);
 
 }  // namespace fslock::core

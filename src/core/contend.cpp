@@ -48,6 +48,11 @@ event event_about(const contender& c, event_kind kind, const record& r) {
     return e;
 }
 
+/// From when on an owner who lives is late.
+milliseconds lateness(const contender& c, const record& r) {
+    return std::max(c.opts.stale_after, 3 * interval_of(r));
+}
+
 void report_alive(contender& c, wait_state& s, const finding& f) {
     const auto& r = f.evidence.rec;
     if (!s.said_waiting) {
@@ -60,7 +65,7 @@ void report_alive(contender& c, wait_state& s, const finding& f) {
     if (f.judged.what != fate::alive) return;
     const milliseconds now{c.world.wall_ns() / 1'000'000};
     const milliseconds quiet = now - milliseconds{r.heartbeat_at_ms};
-    if (!s.said_stale && quiet > c.opts.stale_after) {
+    if (!s.said_stale && quiet > lateness(c, r)) {
         s.said_stale = true;
         auto e = event_about(c, event_kind::stale_but_alive, r);
         e.proof = f.judged.proof;
@@ -192,7 +197,7 @@ task<bool> nothing_was_missed(contender& c, const wait_state& s, const finding& 
     }
     if (!now || !now->same_inode(was.file)) co_return false;
     const auto wall_ns = c.world.wall_ns();
-    if (!s.said_stale && std::chrono::nanoseconds(wall_ns - now->modified_ns) > c.opts.stale_after) co_return false;
+    if (!s.said_stale && std::chrono::nanoseconds(wall_ns - now->modified_ns) > lateness(c, was.rec)) co_return false;
     if (!s.said_held_long && milliseconds(wall_ns / 1'000'000 - was.rec.created_at_ms) > c.opts.warn_after)
         co_return false;
     co_return co_await c.world.probe(*file, os::lock_byte::witness, was.rec.guard) == os::lock_state::held;

@@ -26,6 +26,9 @@ standing_outcome is_lost(loss why) {
     return out;
 }
 
+/// Nothing was found where absence cannot be proved.
+bool is_nowhere(const standing_outcome& s) { return s.now == standing::unsure && is(s.error, ENOENT); }
+
 std::error_code again() { return system_code(EAGAIN); }
 std::error_code busy() { return system_code(EBUSY); }
 
@@ -40,7 +43,8 @@ holder::holder(place where, prepared published, steady now)
       file_(std::move(published.file)),
       facts_(published.facts),
       rec_(std::move(published.rec)),
-      last_beat_(now) {}
+      last_beat_(now),
+      beat_late_(published.was_silent) {}
 
 task<standing_outcome> holder::look(os::world& w) {
     if (!guarded()) co_return co_await look_without_witness(w);
@@ -172,6 +176,7 @@ task<std::error_code> holder::remove_under_token(contender& c) {
     auto taken = co_await take_token(c, t, false);
     // A record with a witness is left behind dead if this fails, and who has the token has it for moments.
     for (int tries = 0; guarded() && taken.state == reclaiming::blocked && tries < 3; ++tries) {
+        (void)co_await drop_token(c, t);
         (void)co_await c.sleeper.sleep(c.world.now() + settle_time(where_.kind()));
         taken = co_await take_token(c, t, false);
     }
@@ -205,6 +210,8 @@ void holder::look_for_waiters(contender& c) const {
     if (c.world.is_waited_for(file_)) c.seen.yield_until = now + hand_over_pause;
 }
 
+void holder::abandon(os::world& w) const noexcept { w.forget_epoch(epoch_stamp(rec_.writer_epoch)); }
+
 task<std::error_code> holder::release(contender& c) {
     const bool byte_1 = rec_.guard == witness_kind::ofd;
     bool under_token = false;
@@ -212,6 +219,12 @@ task<std::error_code> holder::release(contender& c) {
     standing_outcome there;
     if (byte_1) there = co_await look_to_remove(c.world, under_token);
     if (!byte_1) there = co_await look(c.world);
+    if (is_nowhere(there)) {
+        // Somebody who judged it dead may have moved it aside, and be about to put it back.
+        (void)co_await c.sleeper.sleep(c.world.now() + settle_time(where_.kind()));
+        there = co_await look(c.world);
+        under_token = true;
+    }
     std::error_code error;
     switch (there.now) {
         case standing::ours:
@@ -219,13 +232,13 @@ task<std::error_code> holder::release(contender& c) {
             if (!under_token) error = co_await remove_record(c.world);
             break;
         case standing::lost: error = make_error_code(errc::lost); break;
-        case standing::unsure: error = is(there.error, ENOENT) ? make_error_code(errc::lost) : there.error; break;
+        case standing::unsure: error = is_nowhere(there) ? make_error_code(errc::lost) : there.error; break;
     }
     // Without a witness a record that stays looks alive for as long as we live: the caller has to try again.
     if (error && error != errc::lost && !guarded()) co_return error;
     if (error && guarded()) (void)co_await unlock(c.world);
     if (!error) look_for_waiters(c);  // they take longer to wake up than this takes
-    c.world.forget_epoch(epoch_stamp(rec_.writer_epoch));
+    abandon(c.world);
     file_.close();
     co_return error;
 }

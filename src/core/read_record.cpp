@@ -16,7 +16,7 @@ read_outcome could_not_open(std::error_code error) {
     out.error = error;
     if (is(error, ENOENT)) {
         out.state = reading::absent;
-    } else if (is(error, EIO) || is(error, ESTALE)) {
+    } else if (is(error, EIO) || is(error, ESTALE) || is(error, EAGAIN)) {  // EAGAIN: a lease is being called back
         out.state = reading::unsteady;
     } else if (is(error, ELOOP) || is(error, ENXIO) || is(error, ENODEV) || is(error, EISDIR)) {
         out.state = reading::seen;  // a symbolic link, a socket, a device or a directory: foreign

@@ -120,6 +120,7 @@ task<reclaim_outcome> reclaim(contender& c, const finding& found, ground why) {
     if (out.state == reclaiming::clear) out = co_await remove_judged(c, found, lock, why, epoch);
     (void)co_await drop_token(c, t);
     (void)co_await give_back(c, lock);
+    out.epoch = std::move(epoch);
     co_return out;
 }
 

@@ -275,8 +275,9 @@ std::string epoch_of(int pid, std::int64_t stamp) {
 }
 
 bool same_acquisition(const record& a, const record& b) noexcept {
-    return a.writer_epoch == b.writer_epoch && a.process_start_time == b.process_start_time &&
-           a.boot_id == b.boot_id && a.pid_ns == b.pid_ns;
+    const bool same_host = a.boot_id == b.boot_id && (!a.boot_id.empty() || a.hostname == b.hostname);
+    return same_host && a.writer_epoch == b.writer_epoch && a.process_start_time == b.process_start_time &&
+           a.pid_ns == b.pid_ns;
 }
 
 std::int64_t epoch_stamp(std::string_view writer_epoch) noexcept {

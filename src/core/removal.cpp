@@ -37,22 +37,34 @@ task<bool> can_put_back(contender& c, const prepared& own) {
     }
     // Also after an error: where the answer was lost, it did happen.
     const auto removed = co_await c.world.unlink(second);
-    co_return !error && !removed;
+    if (error || removed) co_return false;
+    c.where.where->links_work.store(true, std::memory_order_relaxed);
+    co_return true;
+}
+
+/// Whether the name leads to the file, whatever was said of that.
+task<bool> is_back(contender& c, const os::file& file, const std::string& path) {
+    const auto mine = co_await c.world.facts(file);
+    const auto there = co_await c.world.facts_at(path);
+    co_return mine && there && there->same_inode(*mine);
 }
 
 task<std::error_code> put_back(contender& c, const os::file& file, const std::string& aside,
                                const std::string& path) {
     auto error = co_await c.world.link(file, aside, path);
-    if (error && !is(error, EEXIST)) {
-        // It may have happened all the same.
-        const auto mine = co_await c.world.facts(file);
-        const auto there = co_await c.world.facts_at(path);
-        if (mine && there && there->same_inode(*mine)) error = {};
+    if (is(error, EIO)) error = co_await c.world.link(file, aside, path);
+    bool settled = !error || is(error, EEXIST);
+    if (!settled) settled = co_await is_back(c, file, path);
+    if (!settled) {
+        const auto renamed = co_await c.world.rename_exclusive(aside, path);
+        if (!renamed) co_return renamed;
+        settled = is(renamed, EEXIST);
+        if (!settled) settled = co_await is_back(c, file, path);
     }
-    if (!error || is(error, EEXIST)) co_return co_await c.world.unlink(aside);
-    error = co_await c.world.rename_exclusive(aside, path);
-    if (is(error, EEXIST)) error = co_await c.world.unlink(aside);
-    co_return error;
+    if (!settled) co_return error;
+    // What is left of it now is a private name, which a sweep removes.
+    (void)co_await c.world.unlink(aside);
+    co_return std::error_code();
 }
 
 /// Where nothing can be put back: compare, and remove on its heels.
@@ -79,7 +91,9 @@ reclaim_outcome failure(std::error_code error) {
 }
 
 reclaim_outcome could_not(std::error_code error) {
-    if (is(error, ENOENT) || is(error, ESTALE) || is(error, EIO)) return ended(reclaiming::changed);
+    // EAGAIN: somebody has a lease on the file (fcntl(2)), which the kernel is calling back.
+    if (is(error, ENOENT) || is(error, ESTALE) || is(error, EIO) || is(error, EAGAIN))
+        return ended(reclaiming::changed);
     return failure(error);
 }
 

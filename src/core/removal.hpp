@@ -20,6 +20,7 @@ struct reclaim_outcome {
     reclaiming state = reclaiming::changed;
     std::error_code error;
     record token_holder;  ///< for `blocked`, as far as it could be read
+    std::string epoch;    ///< of what stands in the place of a record that was to be removed by order, if something does
 };
 
 [[nodiscard]] reclaim_outcome ended(reclaiming state);

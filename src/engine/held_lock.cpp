@@ -146,11 +146,11 @@ std::error_code held_lock::remove() noexcept {
     blocking_sleeper sleeper;
     optional_reporter nobody({});
     core::sightings fresh;
-    auto& known = entry().seen;
+    auto* const known = has_turn() ? entry().seen.get() : nullptr;
     const auto o = opts_.all();
-    core::contender c(os::this_world(), on_disk_.where(), o, sleeper, nobody, known ? *known : fresh);
+    core::contender c(os::this_world(), on_disk_.where(), o, sleeper, nobody, known != nullptr ? *known : fresh);
     const auto ec = core::run_to_end(on_disk_.release(c));
-    if (fresh.yield_until) known = std::make_unique<core::sightings>(std::move(fresh));
+    if (fresh.yield_until && has_turn()) entry().seen = std::make_unique<core::sightings>(std::move(fresh));
     return ec;
 }
 
@@ -171,31 +171,36 @@ error_code held_lock::release() noexcept {
     return detail::to_public(ec);
 }
 
-/// A record without a witness that could not be removed looks alive for as long as this process lives. The turn
-/// stays here meanwhile: we are still the owner.
+/// A record without a witness that could not be removed looks alive for as long as this process lives: to this process
+/// too, until it gives up the turn; to others on this host until it is removed.
 void held_lock::try_again_after(std::chrono::milliseconds pause) noexcept {
     static constexpr std::chrono::milliseconds longest = std::chrono::minutes(1);
     const auto again = [self = shared_from_this(), pause] {
         const auto ec = self->remove();
-        if (!ec || ec == errc::lost || pause > longest) {
+        if (!ec || ec == errc::lost) {
             self->turn_.pass_on();
-        } else {
-            self->try_again_after(2 * pause);
+            return;
         }
+        if (pause > longest) self->abandon();
+        self->try_again_after(std::min(2 * pause, 2 * longest));
     };
-    // Where no thread is to be had the record stays, and the next in line finds it.
     const auto on_pool = [self = shared_from_this(), again] {
         try {
             pool::instance().submit("release " + self->path(), again);
         } catch (const std::system_error&) {
-            self->turn_.pass_on();
+            self->abandon();
         }
     };
     try {
         alarm::instance().at(os::this_world().now() + pause, on_pool);
     } catch (const std::system_error&) {
-        turn_.pass_on();
+        abandon();  // no thread is to be had
     }
+}
+
+void held_lock::abandon() noexcept {
+    on_disk_.abandon(os::this_world());
+    turn_.pass_on();
 }
 
 void held_lock::let_go() noexcept {

@@ -88,6 +88,7 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
     [[nodiscard]] bool note(const core::standing_outcome& out);
     [[nodiscard]] std::error_code remove() noexcept;
     void try_again_after(std::chrono::milliseconds pause) noexcept;
+    void abandon() noexcept;
     void note_lateness(std::error_code error);
     void report(event_kind kind, std::error_code error, std::uint64_t count = 0, loss why = loss::none);
 

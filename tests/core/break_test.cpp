@@ -56,6 +56,20 @@ BOOST_AUTO_TEST_CASE(the_record_of_a_living_owner_is_gone_and_the_owner_finds_ou
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_was_written_over_a_record_is_removed_however_many_looks_fail) {
+    broken_lock b({}, os::fs_class::shared);
+    b.begin();
+    BOOST_TEST_REQUIRE(b.breaker->comes_to("write"));
+    BOOST_TEST_REQUIRE(b.breaker->comes_to("sleep"));  // the owner is displaced
+    BOOST_TEST_REQUIRE(!b.record_is_of(100));
+    BOOST_TEST_REQUIRE(b.breaker->comes_to("open /d/x"));
+    b.breaker->process.step(sim_reply::io_error);
+    b.breaker->process.patience = 10;
+    b.breaker->go_on();
+    BOOST_TEST(b.breaker->broke.removed);
+    BOOST_TEST(b.k.names.empty());
+}
+
 BOOST_AUTO_TEST_CASE(an_acquisition_that_takes_its_record_off_again_is_not_interrupted) {
     fslock::options o;
     o.durability = fslock::durability::full;

@@ -14,6 +14,7 @@ using fslock::core::content;
 using fslock::core::epoch_stamp;
 using fslock::core::format;
 using fslock::core::parse;
+using fslock::core::same_acquisition;
 using fslock::os::witness_kind;
 using record = fslock::core::record;
 
@@ -191,6 +192,19 @@ BOOST_AUTO_TEST_CASE(an_epoch_ends_with_its_nanoseconds) {
         {"no epoch", 0},
     };
     for (const auto& row : rows) BOOST_TEST_CONTEXT(row.epoch) BOOST_TEST(epoch_stamp(row.epoch) == row.stamp);
+}
+
+BOOST_AUTO_TEST_CASE(acquisitions_are_told_apart_by_boot_or_else_by_host) {
+    auto other = full();
+    BOOST_TEST(same_acquisition(full(), other));
+    other.hostname = "beta";  // renamed while it runs
+    BOOST_TEST(same_acquisition(full(), other));
+    other.boot_id = {};
+    BOOST_TEST(!same_acquisition(full(), other));
+    auto elsewhere = bare();
+    BOOST_TEST(same_acquisition(bare(), elsewhere));
+    elsewhere.hostname = "g";
+    BOOST_TEST(!same_acquisition(bare(), elsewhere));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

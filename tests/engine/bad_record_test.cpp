@@ -2,9 +2,11 @@
 // damaged record is waited for, and removed when nobody completes it.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/test/unit_test.hpp>
+#include <csignal>
 #include <random>
 
 #include "asking.hpp"
@@ -211,5 +213,27 @@ BOOST_AUTO_TEST_CASE(whitespace_and_unknown_fields_make_no_difference) {  // C10
         BOOST_TEST(obtainable(left, minutes()) == "");
     }
 }
+
+#ifdef F_SETLEASE
+/// As a file server takes one for its clients. The kernel calls it back when somebody opens the file for writing, whom it
+/// refuses meanwhile; here the signal for that ends the holder.
+BOOST_AUTO_TEST_CASE(a_lease_on_a_dead_record_is_called_back) {
+    const directory d;
+    const auto at = d / fresh_name();
+    peer_record(dead_pid).text("guard", "ofd").write(at, 1h);
+    child holder([&](child::pipe_to_parent& parent) {
+        (void)std::signal(SIGIO, SIG_DFL);
+        const int fd = ::open(at.c_str(), O_RDONLY | O_CLOEXEC);
+        parent.say(::fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? 'y' : 'n');
+        (void)parent.hear();
+    });
+    if (holder.hear() != 'y') {
+        BOOST_TEST_MESSAGE("skipped: there are no leases here");
+        return;
+    }
+    BOOST_TEST(obtainable(at, minutes()) == "");
+    BOOST_TEST(WIFSIGNALED(holder.wait()));
+}
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -152,6 +152,21 @@ BOOST_AUTO_TEST_CASE(a_late_heartbeat_of_a_living_owner_is_told_once, *boost::un
     BOOST_TEST(!w.lock);
 }
 
+BOOST_AUTO_TEST_CASE(a_living_owner_is_not_late_by_less_than_three_of_its_intervals,
+                     *boost::unit_test::precondition(linux_facilities)) {
+    const directory d;
+    child owner(live_on);
+    const auto p = d / fresh_name();
+    constexpr auto interval = std::chrono::duration_cast<milliseconds>(30min);
+    auto late = peer_record(owner.pid()).set("heartbeat_ms", std::to_string(interval.count())).beaten_before(1h);
+    late.write(p, 1h);
+    told t;
+    waiter w(p, t.listening(quick()));
+    BOOST_TEST(w.run_until_told(t, event_kind::waiting));
+    w.run_on();
+    BOOST_TEST(!t.has(event_kind::stale_but_alive));
+}
+
 BOOST_AUTO_TEST_CASE(a_long_hold_is_told_once) {
     const directory d;
     auto lock = fslock::acquire(d / "x");

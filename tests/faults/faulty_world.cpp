@@ -19,7 +19,7 @@ constexpr fault creating[] = {{EMFILE}, {ENFILE}, {EACCES}, {EIO}, {ENOSPC}, {ED
 constexpr fault creating_unnamed[] = {{EMFILE}, {EACCES}, {EIO}, {ENOSPC}, {ESTALE}, {EOPNOTSUPP}, {EISDIR}};
 constexpr fault creating_afar[] = {{EMFILE}, {EACCES}, {EIO}, {ENOSPC}, {EDQUOT}, {EROFS}, {ESTALE},
                                    {EIO, effect::whole}, {EEXIST, effect::whole}};
-constexpr fault opening[] = {{EMFILE}, {ENFILE}, {EACCES}, {EIO}, {ESTALE}, {ELOOP}, {ENOMEM}};
+constexpr fault opening[] = {{EMFILE}, {ENFILE}, {EACCES}, {EIO}, {ESTALE}, {ELOOP}, {ENOMEM}, {EAGAIN}};
 constexpr fault reading[] = {{EIO}, {ESTALE}};
 constexpr fault looking[] = {{EIO}, {ESTALE}, {EACCES}};
 constexpr fault writing[] = {{ENOSPC}, {ENOSPC, effect::half}, {EIO}, {EDQUOT}, {EFBIG}};
@@ -28,11 +28,13 @@ constexpr fault syncing[] = {{EIO}, {ENOSPC}, {EDQUOT}};
 constexpr fault linking[] = {{EIO},   {EMLINK}, {EPERM},  {EOPNOTSUPP}, {EDQUOT}, {ENOSPC},
                              {EROFS}, {EACCES}, {ENOENT}, {EXDEV},      {ESTALE}};
 constexpr fault linking_afar[] = {{EIO},    {EMLINK}, {EPERM},  {EOPNOTSUPP}, {EDQUOT},
-                                  {EACCES}, {ENOENT}, {ESTALE}, {EEXIST, effect::whole}, {EIO, effect::whole}};
+                                  {EACCES}, {ENOENT}, {ESTALE}, {EEXIST, effect::whole}, {EIO, effect::whole},
+                                  {ETIMEDOUT, effect::whole}};
 constexpr fault renaming[] = {{EIO}, {EACCES}, {EROFS}, {ENOSPC}, {EINVAL}, {EBUSY}};
 constexpr fault renaming_afar[] = {{EIO}, {EACCES}, {EINVAL}, {EIO, effect::whole}, {ENOENT, effect::whole}};
 constexpr fault renaming_exclusively_afar[] = {{EIO}, {EACCES}, {EINVAL}, {EIO, effect::whole},
-                                               {EEXIST, effect::whole}};
+                                               {EEXIST, effect::whole}, {ENOENT, effect::whole},
+                                               {ETIMEDOUT, effect::whole}};
 constexpr fault removing[] = {{EACCES}, {EBUSY}, {EIO}, {EROFS}, {EPERM}};
 constexpr fault removing_afar[] = {{EACCES}, {EBUSY}, {EIO}, {ESTALE}, {ENOENT, effect::whole}, {EIO, effect::whole}};
 constexpr fault locking[] = {{ENOLCK}};

@@ -86,6 +86,16 @@ std::string release_late(stage& s, faulty_world& w) {
     return release(s, w);
 }
 
+/// An order to remove what somebody holds, who does nothing meanwhile.
+std::string break_it(stage& s, faulty_world& w) {
+    const auto out = s.break_held(w);
+    const bool there = std::filesystem::exists(s.where.path());
+    w.heal();
+    if (out.removed && there) return "removed, but it is there";
+    if (!out.removed && !out.error && there) return "not removed, without a cause";
+    return {};
+}
+
 void own(stage& s) {
     faulty_world w;
     s.own(w);
@@ -127,6 +137,7 @@ constexpr scenario all_scenarios[] = {
     {"release", own, release},
     {"release a copy", own_a_copy, release, has_witness},
     {"release late", own, release_late, has_none},
+    {"break", [](stage& s) { s.hold(); }, break_it},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/breaking.hpp"
 #include "core/contend.hpp"
 #include "core/holder.hpp"
 #include "faulty_world.hpp"
@@ -46,6 +47,8 @@ class stage {
 
     [[nodiscard]] bool is_held() const noexcept { return held_.has_value(); }
     [[nodiscard]] core::contend_outcome contend(faulty_world& w, std::optional<std::chrono::milliseconds> limit);
+    /// Removes the lock that `hold` made, by order.
+    [[nodiscard]] core::break_outcome break_held(faulty_world& w);
     /// Lets `contend` have the lock; there must be no fault.
     void own(faulty_world& w);
 
@@ -70,6 +73,7 @@ class stage {
     faulty_world plain_;
     core::sightings seen_;
     std::optional<core::holder> held_;
+    bool broken_ = false;  ///< it may have lost its lock
     std::map<std::string, std::string> crafted_;  ///< by path
 };
 

@@ -71,7 +71,7 @@ std::uint64_t sim_disk::state() const {
     for (const auto& [number, i] : inodes) {
         d.add(static_cast<std::uint64_t>(number));
         d.add(static_cast<std::uint64_t>(i.modified_ns));
-        d.add(static_cast<std::uint64_t>(i.open));
+        d.add(static_cast<std::uint64_t>(i.open) << 1U | static_cast<std::uint64_t>(i.had_name));
         d.add(i.content_hash);
         for (const auto& [lock, holder] : i.locks) {
             d.add(static_cast<std::uint64_t>(lock.first) << 8 | static_cast<std::uint64_t>(lock.second));

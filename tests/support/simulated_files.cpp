@@ -1,6 +1,7 @@
 // The calls of a simulated process that have to do with files.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "simulation.hpp"
 
@@ -35,6 +36,7 @@ os::call<os::result<os::new_file>> sim_process::create(const std::string& path, 
 
 os::call<os::result<os::file>> sim_process::open(const std::string& path, os::access how, os::fs_class) {
     return visible<os::result<os::file>>("open " + path, [this, path, how]() -> os::result<os::file> {
+        if (reply_ == sim_reply::io_error) return error(EIO);
         const auto at = disk_.names.find(path);
         if (at == disk_.names.end()) return error(ENOENT);
         const auto kind = disk_.inodes.at(at->second).kind;
@@ -117,6 +119,8 @@ os::call<std::error_code> sim_process::link(const os::file& of, const std::strin
         if (!disk_.hard_links) return error(EPERM);
         if (disk_.names.contains(to)) return error(EEXIST);
         if (!from.empty() && !disk_.names.contains(from)) return error(ENOENT);
+        if (from.empty() && std::exchange(disk_.inodes.at(inode).had_name, true) && disk_.links_to(inode) == 0)
+            return error(ENOENT);
         disk_.names[to] = from.empty() ? inode : disk_.names.at(from);
         host_.seen_at.erase(to);
         if (reply_ == sim_reply::truth) return std::error_code();
@@ -133,7 +137,7 @@ os::call<std::error_code> sim_process::rename_exclusive(const std::string& from,
         disk_.names.erase(from);
         host_.seen_at.erase(from);
         host_.seen_at.erase(to);
-        return std::error_code();
+        return reply_ == sim_reply::retried ? error(ENOENT) : std::error_code();
     });
 }
 
@@ -158,7 +162,7 @@ os::call<std::error_code> sim_process::unlink(const std::string& path) {
         disk_.tell_of_removal(*this, path);
         disk_.remove(path);
         host_.seen_at.erase(path);
-        return std::error_code();
+        return reply_ == sim_reply::io_error ? error(EIO) : std::error_code();
     });
 }
 

@@ -50,6 +50,7 @@ struct sim_disk {
         std::uint64_t content_hash = 0;
         std::int64_t modified_ns = 0;
         int open = 0;  ///< descriptors, in all processes
+        bool had_name = false;  ///< by a link: who has none any more gets none either (linkat(2))
         os::file_kind kind = os::file_kind::regular;
         /// By process and descriptor. Those of one host do not reach the others.
         std::map<std::pair<int, os::lock_byte>, std::pair<const sim_process*, int>> locks;
@@ -90,8 +91,9 @@ struct sim_disk {
     [[nodiscard]] std::uint64_t state() const;
 };
 
-/// What the caller is told of a link that was made: the truth, or what a lost reply of a server turns into.
-enum class sim_reply { truth, io_error, exists };
+/// What the caller is told of a link or a removal that was made: the truth, or what a lost reply of a server turns into.
+/// A rename that is tried once more finds that there is nothing to be renamed; an `open` that fails opens nothing.
+enum class sim_reply { truth, io_error, exists, retried };
 
 /// One process with one coroutine in it.
 class sim_process final : public os::world, public fslock::core::deaf_sleeper, private os::suspension {
