@@ -1,4 +1,4 @@
-// What a lock that nobody else wants costs beside the bare system calls it is made of, round by round in turns.
+// What a lock that nobody else wants costs beside the bare system calls that do the least for it, in turns.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <concepts>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -111,6 +110,7 @@ concept acquire_token = asio::completion_token_for<Token, acquire_signature>;
 ///   nothing waits at exit. The handler is called on its associated executor, never inside this function.
 /// * Order: first come, first served among the callers of one context; between contexts and processes, by chance.
 /// * Cancellation (terminal, partial and total): `asio::error::operation_aborted`, unless the lock was ours already.
+///   `asio::cancel_after` needs an executor for its timer: it works with the overloads that take `io`, and only there.
 /// * May be destroyed meanwhile: `path` and `o` are copied. Destroying the context drops the handler without calling
 ///   it and leaves nothing on disk.
 /// * Errors: ENOENT, ENOTDIR, EACCES, EROFS, ENOSPC, EMFILE, ... of the directory or the file, as the system says them

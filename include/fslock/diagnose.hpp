@@ -26,7 +26,7 @@ struct directory_report {
     trial hard_links;           ///< A record appears whole, and never over another.
     trial exclusive_rename;     ///< The same, where there are no hard links.
     const char* witness = "";   ///< The kind of kernel lock that proves an owner's life: "ofd", "flock" or none.
-    trial witness_holds;        ///< It is seen as held, and as free when its file is closed.
+    trial witness_holds;        ///< It is seen as held, and as free once it is given back.
     trial events;               ///< The kernel tells of a record that is removed.
     trial clock;                ///< The filesystem has a clock that can be asked.
     std::chrono::nanoseconds clock_ahead{0};  ///< How far that is ahead of ours.

@@ -45,11 +45,14 @@ enum class loss {
 };
 
 enum class event_kind {
-    waiting,          ///< The lock is held; `owner` says by whom. Once per wait.
+    waiting,          ///< The lock is held; `owner` says by whom. Who queues behind a lock of his own execution context
+                      ///< is told at once; behind other waiters of it, when it is his turn. Once for each of the two.
     reclaimed,        ///< A dead owner's record was removed; `proof` says why. The lock is being claimed.
     reclaim_blocked,  ///< The owner is dead but somebody else is removing the record, or failed to. Once a minute.
-    stale_but_alive,  ///< The owner's heartbeat is late, but the owner lives. It is not displaced. Once per wait.
-    held_long,        ///< The owner holds for longer than `options::warn_after`. Once per wait.
+    stale_but_alive,  ///< The owner's heartbeat is late, but a kernel lock or its process shows that the owner lives. It
+                      ///< is not displaced. Once per wait, to a waiter whose turn it is.
+    held_long,        ///< The owner, shown to live as above, holds for longer than `options::warn_after`. Once per wait,
+                      ///< to a waiter whose turn it is.
     beat_failed,      ///< A heartbeat could not be written; `error` says why. It is tried again.
     beat_recovered,   ///< Heartbeats work again after `count` failures.
     at_risk,          ///< No heartbeat for three intervals, failed or hanging: owners on other hosts may take over

@@ -36,8 +36,10 @@ struct lock_info {
 };
 
 /// Reads and judges the record at `path` as a contender would, for status displays; blocks for a few system calls. What
-/// this process saw at its last inspections counts, as it does for a contender. Changes nothing about the lock; on a
-/// shared filesystem it makes and removes a file beside it, to ask for the time there. Empty when there is no record.
+/// this process saw at its last inspections counts, as it does for a contender: one look says `unknown` of an owner on
+/// another host until its record is silent for an hour; looks that go on for `foreign_confirm` (`fslock::options`), not
+/// more than 15 s apart, say `dead` when a contender would. Changes nothing about the lock; on a shared filesystem it
+/// makes and removes a file beside it, to ask for the time there. Empty when there is no record.
 /// Errors: those of `async_acquire` for the path and for what is there. Here and below, the overloads without an
 /// `error_code` throw them as `system_error`, whose text begins with the path. Any thread may call these.
 [[nodiscard]] std::optional<lock_info> inspect(const std::filesystem::path& path);

@@ -100,7 +100,8 @@ class [[nodiscard]] lock_guard {
     /// system call. False for an empty guard.
     [[nodiscard]] bool lost() const noexcept;
 
-    /// Gives the lock back now; the guard is empty afterwards, in every case. Needs no event loop and no free space.
+    /// Gives the lock back now; the guard is empty afterwards, in every case. Needs no event loop, and no free space but
+    /// for the token that a lock without a witness takes when its heartbeats came late.
     /// Errors: `errc::lost` when the record was not ours any more, and then nothing was removed; else what the
     /// removal says (EACCES after dropping privileges): then the record stays, and counts as dead at once; without a
     /// witness its removal is tried again in the background for some minutes.

@@ -53,11 +53,16 @@ void print_promises(const directory_report& r, const painter& colours) {
     const bool witnessed = r.local && r.witness_holds.works;
     const bool whole = r.hard_links.works || r.exclusive_rename.works;
     promise(colours, witnessed, "never two owners at once on this machine, whatever is stopped or killed");
-    promise(colours, witnessed, "a dead owner is taken over at once");
-    if (!witnessed)
+    const bool told = r.local && r.events.works;
+    const auto next_look = "            instead: at the next look, every 100 ms\n";
+    promise(colours, witnessed && told, "a dead owner is taken over at once");
+    if (!witnessed) {
         std::cout << "            instead: an owner on another host after 75 s without a heartbeat; fence what you write\n";
-    promise(colours, r.local && r.events.works, "a release is seen at once");
-    if (!r.local || !r.events.works) std::cout << "            instead: at the next look, every 100 ms\n";
+    } else if (!told) {
+        std::cout << next_look;
+    }
+    promise(colours, told, "a release is seen at once");
+    if (!told) std::cout << next_look;
     promise(colours, whole, "a record is never seen half written");
     promise(colours, r.unnamed_files.works, "a killed contender leaves no file behind");
     if (!r.unnamed_files.works) std::cout << "            instead: `fslock sweep` removes what is left\n";

@@ -8,9 +8,8 @@
 #include "commands.hpp"
 #include "exits.hpp"
 
+namespace cli {
 namespace {
-
-using namespace cli;
 
 /// Seconds, with a fraction. What is not positive is no wait at all; what is longer than a century is that.
 std::chrono::milliseconds milliseconds_of(double seconds) {
@@ -21,13 +20,13 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
 
 /// Options that waiting commands share, and what they were given.
 struct waiting_options {
-    void add_to(CLI::App& command) {
+    void add_to(CLI::App& command, const char* what_quiet_is) {
         command.add_option("lock", lock, "Path of the lock")->required();
         const auto* limit = command.add_option("-w,--timeout", seconds, "Give up after so many seconds");
         command.add_flag("-n,--no-wait", no_wait, "Give up at once")->excludes(const_cast<CLI::Option*>(limit));
         command.add_option("-E,--conflict-exit-code", conflict, "Exit with this when giving up (1)")
             ->check(CLI::Range(0, 255));
-        command.add_flag("-q,--quiet", quiet, "Do not say for whom it waits, nor that it gives up");
+        command.add_flag("-q,--quiet", quiet, what_quiet_is);
     }
     void give(waiting_request& r) const {
         r.lock = lock;
@@ -116,7 +115,7 @@ class program {
                       "  fslock run /tmp/backup.lock -- ./backup --full\n"
                       "  fslock run --timeout 30 -E 75 /tmp/backup.lock ./backup",
                       &program::do_run);
-        run_waiting_.add_to(c);
+        run_waiting_.add_to(c, "Do not say for whom it waits, nor that it gives up");
         c.add_option("--label", run_.label, "What status shows of the owner (the command)");
         c.add_option("--on-lost", on_lost_, "When the lock is lost: kill the command, or warn (kill)")
             ->check(CLI::IsMember({"kill", "warn"}));
@@ -147,7 +146,7 @@ class program {
         auto& c = add("wait", "Wait until nobody has a lock, without taking it",
                       "A dead owner counts as nobody.\n\nExample:\n  fslock wait --timeout 60 /tmp/backup.lock && ls",
                       &program::do_wait);
-        wait_waiting_.add_to(c);
+        wait_waiting_.add_to(c, "Do not say for whom it waits");
     }
     int do_wait() {
         waiting_request r;
@@ -217,12 +216,13 @@ class program {
 };
 
 }  // namespace
+}  // namespace cli
 
 int main(int argc, char** argv) {
     try {
-        return program().go({argv + 1, argv + argc});
+        return cli::program().go({argv + 1, argv + argc});
     } catch (const std::exception& e) {
-        say(e.what());
-        return system_failure;
+        cli::say(e.what());
+        return cli::system_failure;
     }
 }

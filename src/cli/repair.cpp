@@ -25,7 +25,11 @@ void say_whose(const std::string& lock, const std::string& why) {
     }
 }
 
+/// What a sweep stays out of unless it is told otherwise.
+bool is_elsewhere(const fslock::swept_file& f) { return f.error == std::errc::cross_device_link; }
+
 std::string reason(const fslock::swept_file& f) {
+    if (is_elsewhere(f)) return "on another filesystem; --other-filesystems goes on there";
     if (f.error) return f.error.message();
     if (f.proof != fslock::proof::none) return to_string(f.proof);
     return "its writer may live";
@@ -65,8 +69,9 @@ int sweep(const sweep_request& r) {
     };
     bool failed = false;
     o.on_skipped = [&](const fslock::swept_file& f) {
-        failed = failed || (f.error && f.error != fslock::errc::not_a_lock_file);
-        if (f.error || r.verbose) say(f.path.string() + ": skipped: " + reason(f));
+        const bool minds = f.error && !is_elsewhere(f);
+        failed = failed || (minds && f.error != fslock::errc::not_a_lock_file);
+        if (minds || r.verbose) say(f.path.string() + ": skipped: " + reason(f));
     };
     fslock::error_code ec;
     const auto removed = fslock::sweep(r.directory, o, ec);

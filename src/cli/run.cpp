@@ -7,6 +7,7 @@
 #include <asio/steady_timer.hpp>
 
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include "child.hpp"
@@ -112,9 +113,12 @@ class session {
     void on_event(const fslock::event& e) {
         if (e.kind == event_kind::waiting) {
             notice_.waiting_for(fslock::to_string(e));
-        } else if (e.kind == event_kind::at_risk || r_.verbose) {
-            say(fslock::to_string(e));
+            return;
         }
+        // Who was told to stop writing has to hear when it may go on.
+        const bool all_clear = e.kind == event_kind::beat_recovered && std::exchange(at_risk_, false);
+        at_risk_ = at_risk_ || e.kind == event_kind::at_risk;
+        if (e.kind == event_kind::at_risk || all_clear || r_.verbose) say(fslock::to_string(e));
     }
 
     void on_acquired(error_code ec, fslock::lock_guard lock) {
@@ -203,6 +207,7 @@ class session {
     pid_t pid_ = 0;
     int signal_ = 0;
     bool lost_ = false;
+    bool at_risk_ = false;
     int status_ = system_failure;
 };
 

@@ -1,6 +1,7 @@
 // `fslock status`: who has a lock, whether the owner lives, and what shows it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -15,7 +15,7 @@ namespace cli {
 
 enum class colour { none, good, bad, quiet };
 
-/// Puts colours around words, on a terminal and unless NO_COLOR says otherwise (no-color.org).
+/// Puts colours around words, on a terminal and unless NO_COLOR is set and not empty (no-color.org).
 class painter {
  public:
     explicit painter(int fd) noexcept;

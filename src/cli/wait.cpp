@@ -2,6 +2,8 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 
+#include <algorithm>
+
 #include "commands.hpp"
 #include "exits.hpp"
 #include "fslock/fslock.hpp"

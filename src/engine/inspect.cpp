@@ -115,7 +115,8 @@ std::vector<lock_info> list_locks(const std::filesystem::path& directory, error_
         if (why == errc::not_a_lock_file || (!info && !why)) continue;
         if (!info) {
             info.emplace();
-            info->path = directory / entry.name;
+            std::error_code failed;
+            info->path = std::filesystem::absolute(directory / entry.name, failed);
             info->error = why;
         }
         all.push_back(std::move(*info));

@@ -131,11 +131,12 @@ def nothing_else_is_installed(installed):
     o = installed.options
     known = (rf"{o['includedir']}/fslock/.*\.hpp|{o['libdir']}/(lib{name}\.(a|so[.0-9]*)|pkgconfig/{name}\.pc|"
              rf"cmake/{name}/{name}-config(-version)?\.cmake)|{o['bindir']}/fslock|{o['mandir']}/man1/fslock\.1|"
-             rf"{o['datadir']}/(bash-completion|zsh|fish)/.*")
+             rf"{o['datadir']}/((bash-completion|zsh|fish)/.*|doc/fslock/LICENSE)")
     files = [str(p.relative_to(installed.root)) for p in installed.files() if "consumers" not in p.parts]
     assert len(files) > 10
     unknown = [f for f in files if not re.fullmatch(known, f)]
     assert not unknown, unknown
+    assert (installed.data / "doc/fslock/LICENSE").is_file()
 
 
 def no_file_names_the_build(installed):

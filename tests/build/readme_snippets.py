@@ -1,9 +1,11 @@
 """Every block of C++ in a document compiles. Usage: readme_snippets.py BUILD LIKE DOCUMENT...
 
-A block with an #include is a whole file. Any other is the inside of a coroutine that has `io`, an io_context, `path`,
-`seconds`, and `rebuild`, a coroutine that counts.
+A block with an #include is a whole file. Any other is the inside of a function that has `io`, an io_context, `path`,
+`seconds`, and `rebuild`: with an argument a coroutine that counts, without one a function. It is a coroutine if `co_await`
+or `co_return` is in it, else plain.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,10 +25,12 @@ before = """
 namespace asio = fslock::asio;
 using std::chrono::seconds;
 asio::awaitable<int> rebuild(std::filesystem::path);
-asio::awaitable<void> snippet([[maybe_unused]] asio::io_context& io, [[maybe_unused]] std::filesystem::path path) {
+void rebuild();
+{result} snippet([[maybe_unused]] asio::io_context& io, [[maybe_unused]] std::filesystem::path path) {
 #line {line} "{name}"
 """
-after = "\n    co_return;\n}\n"
+after_plain = "\n}\n"
+after_coroutine = "\n    co_return;\n}\n"
 
 
 def blocks(document):
@@ -47,7 +51,9 @@ def blocks(document):
 def whole(name, line, text):
     if "#include" in text:
         return f'#line {line} "{name}"\n{text}'
-    return before.replace("{line}", str(line)).replace("{name}", name) + text + after
+    waits = re.search(r"\bco_(await|return)\b", text)
+    begin = before.replace("{result}", "asio::awaitable<void>" if waits else "void")
+    return begin.replace("{line}", str(line)).replace("{name}", name) + text + (after_coroutine if waits else after_plain)
 
 
 build, like, *documents = sys.argv[1:]

@@ -1,5 +1,6 @@
 // What the first implementation tests of a lock that is free or held, one case for each of its tests (named
-// behind the case) as far as it is about acquiring, beating and releasing.
+// behind the case) as far as it is about acquiring, beating and releasing. Here and in other tests "the seed" is that
+// implementation, a "seed peer" a process that runs it, and a "seed record" has its fields only (docs/protocol.md).
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -171,6 +172,43 @@ def a_loss_is_a_warning_when_that_is_asked_for(place):
     assert ended(p) == (0, "", "")
 
 
+def who_is_at_risk_hears_when_it_is_over(place):
+    if not hasattr(resource, "prlimit"):
+        return
+
+    def ignore():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    script = "echo ready; read line; true"
+    p = place.begin("run", "x", "--", "sh", "-c", script, stdin=subprocess.PIPE, preexec_fn=ignore)
+    assert p.stdout.readline() == "ready\n"
+    _, hard = resource.prlimit(p.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (0, hard))
+    assert "x: at risk" in p.stderr.readline()
+    before = (place.path / "x").read_text()
+    resource.prlimit(p.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    eventually(lambda: (place.path / "x").read_text() != before)
+    status, _, err = ended(p)
+    assert status == 0 and "x: heartbeat recovered" in err, err
+
+
+def a_sweep_stays_out_of_other_filesystems_and_says_so_when_asked(place):
+    mounts = ["unshare", "-Urm", "sh", "-ec", 'mount -t tmpfs none mount; mkdir mount/below; exec "$@"', "sh"]
+    (place.path / "mount").mkdir()
+
+    def swept(*words):
+        ran = subprocess.run([*mounts, place.program, "sweep", *words, "."], cwd=place.path, env=place.environment,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    if not shutil.which("unshare") or subprocess.run([*mounts, "true"], cwd=place.path, capture_output=True).returncode:
+        return
+    said = f"fslock: {place.path}/mount: skipped: on another filesystem; --other-filesystems goes on there\n"
+    assert swept() == (0, "removed 0 files\n", "")
+    assert swept("-v") == (0, "removed 0 files\n", said)
+    assert swept("-v", "--other-filesystems") == (0, "removed 0 files\n", "")
+
+
 def on_a_terminal(place, words):
     """What the program writes to a terminal."""
     ours, its = pty.openpty()
@@ -196,6 +234,8 @@ def colours_are_for_terminals_and_for_who_wants_them(place):
     assert "\033" not in place.run("status", "x")[1]
     place.environment["NO_COLOR"] = "1"
     assert "\033" not in on_a_terminal(place, ["status", "x"])
+    place.environment["NO_COLOR"] = ""
+    assert "\033[" in on_a_terminal(place, ["status", "x"])
     del place.environment["NO_COLOR"]
     place.environment["TERM"] = "dumb"
     assert "\033" not in on_a_terminal(place, ["status", "x"])
