@@ -100,8 +100,11 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Heartbeats, polls and deadlines, and what wakes for them.
     struct timeline {
         due_heap due;
-        std::optional<steady> armed_for;
+        std::vector<steady> ticks;     ///< when one comes, the next last; an alarm cannot be withdrawn
         steady::duration suspended{};  ///< the machine, so far
+        [[nodiscard]] bool needs_tick() const noexcept {
+            return !due.empty() && (ticks.empty() || due.earliest() < ticks.back());
+        }
     };
     /// What became due, or was stirred.
     struct called {
@@ -175,7 +178,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void complete(const std::shared_ptr<operation>& op, error_code ec, lock_guard lock) noexcept;
     void report_queued(const std::shared_ptr<operation>& op);
     void settle();
-    void tick(timeline& of);
+    void tick(timeline& of, steady when);
     void beat(const std::shared_ptr<held_lock>& held);
     void watch(const std::shared_ptr<held_lock>& held) noexcept;
     void unwatch(const watches& w, const held_lock& held) noexcept;
