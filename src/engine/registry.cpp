@@ -5,6 +5,7 @@
 
 #include "../core/record.hpp"
 #include "../os/posix_world.hpp"
+#include "pool.hpp"
 
 namespace fslock::engine {
 
@@ -237,6 +238,7 @@ void registry::shutdown() noexcept {
     std::unordered_map<const held_lock*, std::vector<std::shared_ptr<lost_wait>>> loss_waits;
     std::vector<detail::completion_ptr<error_code>> loss_handlers;
     std::optional<asio::steady_timer> timer;
+    bool needed = false;
     {
         const std::lock_guard lock(mutex_);
         shut_ = true;
@@ -245,6 +247,8 @@ void registry::shutdown() noexcept {
             op->cancelled = true;
             handlers.push_back(std::exchange(op->done_handler, nullptr));
             leave_queue(op);
+            need_before_exit(*op);
+            needed = needed || op->needed;
             if (op->at != phase::waiting) continue;
             op->at = phase::running;
             waiting.push_back(op);
@@ -266,8 +270,11 @@ void registry::shutdown() noexcept {
     for (const auto& op : waiting) run(op, core::wake::cancelled);
     handlers.clear();  // may run the user's destructors, which may come back here
     timer.reset();
-    const std::lock_guard lock(mutex_);
-    executor_ = asio::any_io_executor();
+    {
+        const std::lock_guard lock(mutex_);
+        executor_ = asio::any_io_executor();
+    }
+    if (needed) pool::instance().wait_if_exiting();
 }
 
 }  // namespace fslock::engine

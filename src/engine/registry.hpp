@@ -150,6 +150,7 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Takes `op` off all lists and posts its handler, if it still has one; else `lock` stays with the caller.
     void complete_locked(const std::shared_ptr<operation>& op, error_code ec, lock_guard& lock) noexcept;
     void give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept;
+    static void need_before_exit(operation& op);
     void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
     /// Completes them; what is returned has to die without the mutex.
