@@ -79,7 +79,7 @@ void registry::settle() {
         });
     }
     if (here_.due.empty()) {
-        if (!here_.ticks.empty()) timer_->cancel();
+        timer_->cancel();
         here_.ticks.clear();
         return;
     }
