@@ -195,13 +195,10 @@ void registry::cancel(const std::shared_ptr<lost_wait>& wait) {
 
 /// In one step: whoever knows of the loss must not find somebody who still waits for it.
 void registry::lose(held_lock& held) noexcept {
-    {
-        std::vector<std::shared_ptr<lost_wait>> ended;
-        const std::lock_guard lock(mutex_);
-        held.set_lost();
-        ended = take_loss_waits(held, {});
-    }
-    unhold(held);
+    std::vector<std::shared_ptr<lost_wait>> ended;
+    const std::lock_guard lock(mutex_);
+    held.set_lost();
+    ended = take_loss_waits(held, {});
 }
 
 void registry::end_loss_waits(const held_lock& held, error_code ec) noexcept {
@@ -219,6 +216,21 @@ std::vector<std::shared_ptr<lost_wait>> registry::take_loss_waits(const held_loc
     loss_waits_.erase(at);
     for (const auto& wait : ended) wait->done.release()->complete(ec);
     return ended;
+}
+
+// ---- forks -----------------------------------------------------------------------------------------------------
+
+void registry::after_fork_in_parent() {
+    watcher_.after_fork_in_parent();
+    const std::lock_guard lock(mutex_);
+    want_settle();
+}
+
+/// The context of the child has no work with the locks of the parent.
+void registry::after_fork_in_child() noexcept {
+    watcher_.after_fork_in_child();
+    // Without the mutex, as only `settle` changes it. Posted, or a context that nobody runs yet would be stopped.
+    if (work_) asio::post(std::exchange(work_, asio::any_io_executor()), [] {});
 }
 
 // ---- the end ---------------------------------------------------------------------------------------------------
@@ -264,6 +276,7 @@ void registry::shutdown() noexcept {
         here_.due.clear();
         away_.due.clear();
         timer.swap(timer_);
+        work_ = asio::any_io_executor();
     }
     watcher_.close();
     for (const auto& sink : sinks) sink->close();

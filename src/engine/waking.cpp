@@ -52,11 +52,13 @@ void registry::set_alarm() {
 bool registry::needs_settling() const noexcept {
     constexpr std::size_t many = 64;
     if (idle_.size() >= many || watcher_.needs_settling()) return true;
+    if ((held_away_ != 0) != static_cast<bool>(work_)) return true;
     if (here_.due.empty()) return !here_.ticks.empty() || !idle_.empty();
     return here_.needs_tick();
 }
 
-/// One posted step arms or cancels timer and watch for however many locks came and went meanwhile.
+/// One posted step arms or cancels timer, watch and work for however many locks came and went meanwhile. A context that
+/// nobody runs is not stopped by the end of its work: that is left to the step as well.
 void registry::want_settle() {
     if (shut_ || settle_posted_ || !needs_settling()) return;
     settle_posted_ = true;
@@ -77,6 +79,11 @@ void registry::settle() {
         watcher_.settle([weak = weak_from_this()](error_code ec) {
             if (const auto self = weak.lock()) self->changed(ec);
         });
+    }
+    if (held_away_ == 0) {
+        work_ = asio::any_io_executor();
+    } else if (!work_) {
+        work_ = detail::tracked(executor_);
     }
     if (here_.due.empty()) {
         timer_->cancel();
@@ -225,19 +232,6 @@ void registry::unwatch(const watches& w, const held_lock& held) noexcept {
     if (w.directory) watcher_.unwatch_directory(*w.directory);
 }
 
-void registry::unhold(held_lock& held) noexcept {
-    if (inherited()) return;
-    watches none;
-    {
-        const std::lock_guard guard(mutex_);
-        held.unschedule();
-        if (held.has_turn()) held.entry().holder = nullptr;
-        std::swap(none, held.watched_by);
-        want_settle();
-    }
-    unwatch(none, held);
-}
-
 void registry::stir(const std::shared_ptr<due_item>& item, called& into) {
     if (item->kind() == due_kind::beat) {
         into.holders.push_back(std::static_pointer_cast<held_lock>(item));
@@ -295,12 +289,6 @@ void registry::process_ended(const std::shared_ptr<operation>& op) {
 void registry::answer(called& what) {
     for (const auto& held : what.holders) held->look();
     for (const auto& op : what.waiters) run(op, core::wake::event);
-}
-
-void registry::after_fork_in_parent() {
-    watcher_.after_fork_in_parent();
-    const std::lock_guard lock(mutex_);
-    want_settle();
 }
 
 }  // namespace fslock::engine
