@@ -112,7 +112,8 @@ concept acquire_token = asio::completion_token_for<Token, acquire_signature>;
 /// * Cancellation (terminal, partial and total): `asio::error::operation_aborted`, unless the lock was ours already.
 ///   `asio::cancel_after` needs an executor for its timer: it works with the overloads that take `io`, and only there.
 /// * May be destroyed meanwhile: `path` and `o` are copied. Destroying the context drops the handler without calling
-///   it and leaves nothing on disk.
+///   it and leaves nothing on disk. On a shared filesystem a background thread takes back what is there, as after a
+///   cancellation; a program that exits waits for that, but no longer than 5 s for all together.
 /// * Errors: ENOENT, ENOTDIR, EACCES, EROFS, ENOSPC, EMFILE, ... of the directory or the file, as the system says them
 ///   and at once; EISDIR for a trailing slash, `.` or `..`; EINVAL for an embedded NUL; ENAMETOOLONG for a name that
 ///   leaves no room for its reclaim token; `errc::not_a_lock_file`, `errc::reserved_name`, `errc::bad_options`.

@@ -30,6 +30,11 @@ void alarm::at(steady when, std::function<void()> call) {
     if (when < waits_until_) changed_.notify_one();
 }
 
+std::size_t alarm::pending() {
+    const std::lock_guard lock(mutex_);
+    return entries_.size();
+}
+
 bool alarm::next(std::unique_lock<std::mutex>& lock, std::function<void()>& call) {
     auto& w = os::this_world();
     auto idle_until = w.now() + idle_time;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -22,6 +23,8 @@ class alarm {
 
     /// Throws `std::system_error` when no thread can be made and none is there.
     void at(steady when, std::function<void()> call);
+    /// How many calls are still to come.
+    [[nodiscard]] std::size_t pending();
 
  private:
     struct entry {

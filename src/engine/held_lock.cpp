@@ -91,6 +91,7 @@ bool held_lock::note(const core::standing_outcome& out) {
             if (!lost_) {
                 home_->lose(*this);
                 report(event_kind::lost, make_error_code(errc::lost), 0, out.why);
+                home_->unhold(*this);  // now the context may run dry
             }
             return false;
         case core::standing::unsure: return false;
@@ -209,6 +210,7 @@ void held_lock::let_go() noexcept {
         (void)release();
         return;
     }
+    home_->end_work(*this);  // what hangs must not keep the context
     try {
         pool::instance().submit_before_exit(lane(), [self = shared_from_this()] { (void)self->release(); });
     } catch (...) {

@@ -81,7 +81,8 @@ class held_lock final : public due_item, public std::enable_shared_from_this<hel
 
     [[nodiscard]] const std::string& directory() const noexcept { return on_disk_.where().where->path; }
     [[nodiscard]] bool wants_watching() const noexcept { return opts_.events == events::automatic && !slow() && !lost_; }
-    watches watched_by;  ///< under the mutex of the registry
+    watches watched_by;    ///< under the mutex of the registry
+    bool is_work = false;  ///< likewise; whether it is counted there
 
  private:
     void step();

@@ -11,6 +11,7 @@
 #include "due_heap.hpp"
 #include "event_sink.hpp"
 #include "fslock/acquire.hpp"
+#include "pool.hpp"
 #include "turn.hpp"
 
 namespace fslock::engine {
@@ -79,6 +80,7 @@ class operation final : public due_item,
     detail::acquire_completion done_handler;
     std::atomic<bool> cancelled{false};  ///< read by its thread without the mutex
     bool stirred = false;                ///< something happened to what is watched, while nobody listened
+    pool::need needed;                   ///< since nobody waits for it, until nothing of it is left on disk
 
  private:
     void suspended(std::coroutine_handle<> waiting, void* slot) override;

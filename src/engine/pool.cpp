@@ -13,6 +13,7 @@ constexpr auto idle_time = std::chrono::seconds(10);
 constexpr auto longest_exit = std::chrono::seconds(5);
 
 constinit os::per_process<pool> pools;
+thread_local bool works_for_a_pool = false;
 
 }  // namespace
 
@@ -40,13 +41,7 @@ void pool::submit(const std::string& name, std::function<void()> job) {
 }
 
 void pool::submit_before_exit(const std::string& name, std::function<void()> job) {
-    // No initialisation of a static: at a fork another thread may be in it.
-    static std::atomic<bool> told_of_exit{false};
-    if (!told_of_exit.exchange(true)) (void)std::atexit([] { instance().exit_begins(); });
-    {
-        const std::lock_guard lock(mutex_);
-        ++needed_;
-    }
+    one_needed_more();
     try {
         submit(name, [this, job = std::move(job)]() mutable {
             job();
@@ -57,11 +52,29 @@ void pool::submit_before_exit(const std::string& name, std::function<void()> job
         one_needed_less();
         throw;
     }
+    wait_if_exiting();
+}
+
+pool::need pool::needed() {
+    one_needed_more();
+    return need(this);
+}
+
+void pool::wait_if_exiting() {
+    if (works_for_a_pool) return;
     std::unique_lock lock(mutex_);
     if (exit_until_) wait_before_exit(lock);
 }
 
-void pool::one_needed_less() {
+void pool::one_needed_more() {
+    // No initialisation of a static: at a fork another thread may be in it.
+    static std::atomic<bool> told_of_exit{false};
+    if (!told_of_exit.exchange(true)) (void)std::atexit([] { instance().exit_begins(); });
+    const std::lock_guard lock(mutex_);
+    ++needed_;
+}
+
+void pool::one_needed_less() noexcept {
     const std::lock_guard lock(mutex_);
     if (--needed_ == 0) none_needed_.notify_all();
 }
@@ -91,6 +104,7 @@ bool pool::next(std::unique_lock<std::mutex>& lock, std::string& name, std::func
 }
 
 void pool::work() {
+    works_for_a_pool = true;
     std::unique_lock lock(mutex_);
     std::string name;
     std::function<void()> job;

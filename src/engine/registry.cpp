@@ -5,6 +5,7 @@
 
 #include "../core/record.hpp"
 #include "../os/posix_world.hpp"
+#include "pool.hpp"
 
 namespace fslock::engine {
 
@@ -194,13 +195,10 @@ void registry::cancel(const std::shared_ptr<lost_wait>& wait) {
 
 /// In one step: whoever knows of the loss must not find somebody who still waits for it.
 void registry::lose(held_lock& held) noexcept {
-    {
-        std::vector<std::shared_ptr<lost_wait>> ended;
-        const std::lock_guard lock(mutex_);
-        held.set_lost();
-        ended = take_loss_waits(held, {});
-    }
-    unhold(held);
+    std::vector<std::shared_ptr<lost_wait>> ended;
+    const std::lock_guard lock(mutex_);
+    held.set_lost();
+    ended = take_loss_waits(held, {});
 }
 
 void registry::end_loss_waits(const held_lock& held, error_code ec) noexcept {
@@ -220,6 +218,21 @@ std::vector<std::shared_ptr<lost_wait>> registry::take_loss_waits(const held_loc
     return ended;
 }
 
+// ---- forks -----------------------------------------------------------------------------------------------------
+
+void registry::after_fork_in_parent() {
+    watcher_.after_fork_in_parent();
+    const std::lock_guard lock(mutex_);
+    want_settle();
+}
+
+/// The context of the child has no work with the locks of the parent.
+void registry::after_fork_in_child() noexcept {
+    watcher_.after_fork_in_child();
+    // Without the mutex, as only `settle` changes it. Posted, or a context that nobody runs yet would be stopped.
+    if (work_) asio::post(std::exchange(work_, asio::any_io_executor()), [] {});
+}
+
 // ---- the end ---------------------------------------------------------------------------------------------------
 
 void registry::shutdown() noexcept {
@@ -237,6 +250,7 @@ void registry::shutdown() noexcept {
     std::unordered_map<const held_lock*, std::vector<std::shared_ptr<lost_wait>>> loss_waits;
     std::vector<detail::completion_ptr<error_code>> loss_handlers;
     std::optional<asio::steady_timer> timer;
+    bool needed = false;
     {
         const std::lock_guard lock(mutex_);
         shut_ = true;
@@ -245,6 +259,8 @@ void registry::shutdown() noexcept {
             op->cancelled = true;
             handlers.push_back(std::exchange(op->done_handler, nullptr));
             leave_queue(op);
+            need_before_exit(*op);
+            needed = needed || op->needed;
             if (op->at != phase::waiting) continue;
             op->at = phase::running;
             waiting.push_back(op);
@@ -260,14 +276,18 @@ void registry::shutdown() noexcept {
         here_.due.clear();
         away_.due.clear();
         timer.swap(timer_);
+        work_ = asio::any_io_executor();
     }
     watcher_.close();
     for (const auto& sink : sinks) sink->close();
     for (const auto& op : waiting) run(op, core::wake::cancelled);
     handlers.clear();  // may run the user's destructors, which may come back here
     timer.reset();
-    const std::lock_guard lock(mutex_);
-    executor_ = asio::any_io_executor();
+    {
+        const std::lock_guard lock(mutex_);
+        executor_ = asio::any_io_executor();
+    }
+    if (needed) pool::instance().wait_if_exiting();
 }
 
 }  // namespace fslock::engine

@@ -51,10 +51,12 @@ class registry : public std::enable_shared_from_this<registry> {
 
     /// Stops the heartbeats of `lock`, which is lost or released.
     void unhold(held_lock& lock) noexcept;
+    /// The context has no more work with `lock`, whose guard is gone.
+    void end_work(held_lock& lock) noexcept;
     /// Completes when `wait->lock` is lost or given up.
     void await_loss(const std::shared_ptr<lost_wait>& wait, detail::completion_ptr<error_code> done);
     void cancel(const std::shared_ptr<lost_wait>& wait);
-    /// `lock` is not ours any more: no more heartbeats, and whoever waits for that is told.
+    /// `lock` is not ours any more: whoever waits for that is told. `unhold` has to follow.
     void lose(held_lock& lock) noexcept;
     /// Ends all waits for the loss of `lock`.
     void end_loss_waits(const held_lock& lock, error_code ec) noexcept;
@@ -79,7 +81,7 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Around a fork that the context is told of.
     void before_fork() noexcept { watcher_.before_fork(); }
     void after_fork_in_parent();
-    void after_fork_in_child() noexcept { watcher_.after_fork_in_child(); }
+    void after_fork_in_child() noexcept;
 
     /// The context is going: drops every handler without calling it, and takes back what is on disk.
     void shutdown() noexcept;
@@ -100,8 +102,11 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Heartbeats, polls and deadlines, and what wakes for them.
     struct timeline {
         due_heap due;
-        std::optional<steady> armed_for;
+        std::vector<steady> ticks;     ///< when one comes, the next last; an alarm cannot be withdrawn
         steady::duration suspended{};  ///< the machine, so far
+        [[nodiscard]] bool needs_tick() const noexcept {
+            return !due.empty() && (ticks.empty() || due.earliest() < ticks.back());
+        }
     };
     /// What became due, or was stirred.
     struct called {
@@ -125,6 +130,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void note_idle(path_entry& entry);
     void forget_idle(std::vector<idle_entry>& idle, steady until);
     void hold(held_lock& lock);
+    void end_work_locked(held_lock& lock) noexcept;
     /// On its timeline; `wake_in_time` has to follow.
     template <class Item>
     void put(Item& item, steady when);
@@ -147,6 +153,7 @@ class registry : public std::enable_shared_from_this<registry> {
     /// Takes `op` off all lists and posts its handler, if it still has one; else `lock` stays with the caller.
     void complete_locked(const std::shared_ptr<operation>& op, error_code ec, lock_guard& lock) noexcept;
     void give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept;
+    static void need_before_exit(operation& op);
     void schedule_give_up(const std::shared_ptr<operation>& op);
     void leave_queue(const std::shared_ptr<operation>& op) noexcept;
     /// Completes them; what is returned has to die without the mutex.
@@ -175,7 +182,7 @@ class registry : public std::enable_shared_from_this<registry> {
     void complete(const std::shared_ptr<operation>& op, error_code ec, lock_guard lock) noexcept;
     void report_queued(const std::shared_ptr<operation>& op);
     void settle();
-    void tick(timeline& of);
+    void tick(timeline& of, steady when);
     void beat(const std::shared_ptr<held_lock>& held);
     void watch(const std::shared_ptr<held_lock>& held) noexcept;
     void unwatch(const watches& w, const held_lock& held) noexcept;
@@ -192,6 +199,8 @@ class registry : public std::enable_shared_from_this<registry> {
     bool shut_ = false;
     timeline here_;  ///< by the timer of the context
     timeline away_;  ///< by the alarm of the process: for locks whose calls may hang, whatever the context does
+    std::size_t held_away_ = 0;   ///< locks there whose guards live
+    asio::any_io_executor work_;  ///< tracked while there are any, as the timer is for others; see `settle`
     std::unordered_map<path_key, path_entry, key_hash, key_equal> entries_;
     std::vector<idle_entry> idle_;           ///< nothing is known of them: forgotten at the next settling
     std::vector<idle_entry> idle_but_seen_;  ///< what was seen there counts for a while

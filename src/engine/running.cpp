@@ -63,6 +63,7 @@ void registry::finish(const std::shared_ptr<operation>& op) noexcept {
         case core::ending::cancelled: complete(op, asio::error::operation_aborted, {}); break;
         case core::ending::failed: complete(op, detail::to_public(out.error), {}); break;
     }
+    op->needed.reset();  // after the release of a lock that came too late counts by itself
 }
 
 /// The last close of a record that is gone, and of its watch, takes longer than to tell whose turn it is.
@@ -97,11 +98,17 @@ void registry::complete_locked(const std::shared_ptr<operation>& op, error_code 
     wake_in_time();
 }
 
+/// For what the steps of `op` may still have to take back once nobody waits for it.
+void registry::need_before_exit(operation& op) {
+    if (op.slow() && (op.at == phase::running || op.at == phase::waiting)) op.needed = pool::instance().needed();
+}
+
 /// Completes an operation that is queued, or whose steps hang: what its thread gets afterwards goes back.
 void registry::give_up(const std::shared_ptr<operation>& op, error_code ec) noexcept {
     lock_guard none;
     op->cancelled = true;
     const auto was = op->at;
+    need_before_exit(*op);  // before its handler can run, and end the program
     complete_locked(op, ec, none);
     if (was == phase::running) op->at = was;  // its thread still has to end it
 }

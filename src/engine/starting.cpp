@@ -136,9 +136,37 @@ std::shared_ptr<held_lock> registry::make_held(turn mine, core::holder on_disk, 
 /// The first beat comes anywhere within an interval, so that locks taken together do not beat together.
 void registry::hold(held_lock& lock) {
     lock.entry().holder = &lock;
+    if (lock.slow()) {
+        lock.is_work = true;
+        ++held_away_;
+    }
     spread_ += 0x9E3779B9U;  // the golden ratio: evenly spread, however many there are
     const auto interval = std::chrono::duration_cast<steady::duration>(lock.interval());
     put(lock, os::this_world().now() + interval / 1024 * ((spread_ >> 22) + 1));
+}
+
+void registry::unhold(held_lock& held) noexcept {
+    if (inherited()) return;
+    watches none;
+    {
+        const std::lock_guard guard(mutex_);
+        held.unschedule();
+        end_work_locked(held);
+        if (held.has_turn()) held.entry().holder = nullptr;
+        std::swap(none, held.watched_by);
+        want_settle();
+    }
+    unwatch(none, held);
+}
+
+void registry::end_work(held_lock& held) noexcept {
+    const std::lock_guard guard(mutex_);
+    end_work_locked(held);
+    want_settle();
+}
+
+void registry::end_work_locked(held_lock& held) noexcept {
+    if (std::exchange(held.is_work, false)) --held_away_;
 }
 
 bool registry::take_or_queue(const std::shared_ptr<operation>& op) {

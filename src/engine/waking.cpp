@@ -34,12 +34,13 @@ template void registry::put(held_lock&, steady);
 template void registry::put(operation&, steady);
 
 void registry::set_alarm() {
-    if (shut_ || away_.due.empty() || (away_.armed_for && *away_.armed_for <= away_.due.earliest())) return;
+    if (shut_ || !away_.needs_tick()) return;
     try {
-        alarm::instance().at(away_.due.earliest(), [weak = weak_from_this()] {
-            if (const auto self = weak.lock()) self->tick(self->away_);
+        const auto when = away_.due.earliest();
+        alarm::instance().at(when, [weak = weak_from_this(), when] {
+            if (const auto self = weak.lock()) self->tick(self->away_, when);
         });
-        away_.armed_for = away_.due.earliest();
+        away_.ticks.push_back(when);
     } catch (const std::system_error&) {
         // No thread to be had: the context has to do.
         const auto first = away_.due.first();
@@ -51,12 +52,13 @@ void registry::set_alarm() {
 bool registry::needs_settling() const noexcept {
     constexpr std::size_t many = 64;
     if (idle_.size() >= many || watcher_.needs_settling()) return true;
-    const auto& due = here_.due;
-    if (due.empty()) return here_.armed_for.has_value() || !idle_.empty();
-    return !here_.armed_for || due.earliest() < *here_.armed_for;
+    if ((held_away_ != 0) != static_cast<bool>(work_)) return true;
+    if (here_.due.empty()) return !here_.ticks.empty() || !idle_.empty();
+    return here_.needs_tick();
 }
 
-/// One posted step arms or cancels timer and watch for however many locks came and went meanwhile.
+/// One posted step arms or cancels timer, watch and work for however many locks came and went meanwhile. A context that
+/// nobody runs is not stopped by the end of its work: that is left to the step as well.
 void registry::want_settle() {
     if (shut_ || settle_posted_ || !needs_settling()) return;
     settle_posted_ = true;
@@ -78,18 +80,23 @@ void registry::settle() {
             if (const auto self = weak.lock()) self->changed(ec);
         });
     }
-    auto& armed_for = here_.armed_for;
+    if (held_away_ == 0) {
+        work_ = asio::any_io_executor();
+    } else if (!work_) {
+        work_ = detail::tracked(executor_);
+    }
     if (here_.due.empty()) {
-        if (armed_for) timer_->cancel();
-        armed_for.reset();
+        timer_->cancel();
+        here_.ticks.clear();
         return;
     }
-    if (armed_for && *armed_for <= here_.due.earliest()) return;
-    armed_for = here_.due.earliest();
-    timer_->expires_at(*armed_for);
-    timer_->async_wait([weak = weak_from_this()](error_code ec) {
+    if (!here_.needs_tick()) return;
+    const auto when = here_.due.earliest();
+    here_.ticks.assign(1, when);
+    timer_->expires_at(when);
+    timer_->async_wait([weak = weak_from_this(), when](error_code ec) {
         if (ec) return;
-        if (const auto self = weak.lock()) self->tick(self->here_);
+        if (const auto self = weak.lock()) self->tick(self->here_, when);
     });
 }
 
@@ -138,13 +145,14 @@ void registry::collect_wait(std::shared_ptr<operation> op, called& into) {
     }
 }
 
-void registry::tick(timeline& of) {
+/// Comes at `when`, or early: after a suspension, alarms do.
+void registry::tick(timeline& of, steady when) {
     if (inherited()) return;
     called all;
     {
         const std::lock_guard lock(mutex_);
         if (shut_) return;
-        of.armed_for.reset();
+        while (!of.ticks.empty() && of.ticks.back() <= when) of.ticks.pop_back();
         collect_due(of, all);
     }
     const auto look_and_beat = [&] {
@@ -224,19 +232,6 @@ void registry::unwatch(const watches& w, const held_lock& held) noexcept {
     if (w.directory) watcher_.unwatch_directory(*w.directory);
 }
 
-void registry::unhold(held_lock& held) noexcept {
-    if (inherited()) return;
-    watches none;
-    {
-        const std::lock_guard guard(mutex_);
-        held.unschedule();
-        if (held.has_turn()) held.entry().holder = nullptr;
-        std::swap(none, held.watched_by);
-        want_settle();
-    }
-    unwatch(none, held);
-}
-
 void registry::stir(const std::shared_ptr<due_item>& item, called& into) {
     if (item->kind() == due_kind::beat) {
         into.holders.push_back(std::static_pointer_cast<held_lock>(item));
@@ -294,12 +289,6 @@ void registry::process_ended(const std::shared_ptr<operation>& op) {
 void registry::answer(called& what) {
     for (const auto& held : what.holders) held->look();
     for (const auto& op : what.waiters) run(op, core::wake::event);
-}
-
-void registry::after_fork_in_parent() {
-    watcher_.after_fork_in_parent();
-    const std::lock_guard lock(mutex_);
-    want_settle();
 }
 
 }  // namespace fslock::engine
