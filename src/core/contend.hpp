@@ -24,11 +24,4 @@ struct contend_outcome {
 /// The delay before the next try when somebody else holds the token of a dead owner: 250 ms, doubling to 5 s.
 [[nodiscard]] milliseconds blocked_backoff(unsigned blocked_before, milliseconds poll_interval) noexcept;
 
-/// How long a process that gives a lock back and wants it again leaves it to those who wait in other processes. They
-/// are woken by the kernel, in about 50 microseconds on an idle machine.
-inline constexpr milliseconds hand_over_pause{1};
-
-/// What a record says of its owner, for people.
-[[nodiscard]] owner_info describe(const record& r, const os::identity& self);
-
 }  // namespace fslock::core

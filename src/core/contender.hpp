@@ -5,6 +5,7 @@
 #include <string>
 
 #include "claim.hpp"
+#include "crowd.hpp"
 #include "examine.hpp"
 #include "judge.hpp"
 #include "place.hpp"
@@ -69,6 +70,7 @@ struct sightings {
     std::optional<steady> blocked_reported;
     std::uint64_t blocked_suppressed = 0;
     std::optional<steady> yield_until;  ///< others wait: leave the lock to them until then
+    core::crowd crowd;
 };
 
 struct contender {

@@ -1,10 +1,10 @@
 #include "holder.hpp"
 
-#include "contend.hpp"
 #include "fslock/error.hpp"
 #include "read_record.hpp"
 #include "reclaim.hpp"
 #include "system_code.hpp"
+#include "waiting.hpp"
 
 namespace fslock::core {
 namespace {

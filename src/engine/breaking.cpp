@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "../core/contend.hpp"
+#include "../core/reports.hpp"
 #include "../os/posix_world.hpp"
 #include "blocking.hpp"
 #include "fslock/inspect.hpp"

@@ -1,6 +1,6 @@
 #include "held_lock.hpp"
 
-#include "../core/contend.hpp"
+#include "../core/reports.hpp"
 #include "../os/posix_world.hpp"
 #include "alarm.hpp"
 #include "blocking.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "../core/contend.hpp"
+#include "../core/reports.hpp"
 #include "../core/examine.hpp"
 #include "../os/listing.hpp"
 #include "../os/per_process.hpp"

@@ -1,5 +1,5 @@
 // From its turn to the completion of an acquisition.
-#include "../core/contend.hpp"
+#include "../core/reports.hpp"
 #include "../os/posix_world.hpp"
 #include "pool.hpp"
 #include "registry.hpp"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "../core/contend.hpp"
+#include "../core/reports.hpp"
 #include "../core/sweep.hpp"
 #include "../os/listing.hpp"
 #include "../os/per_process.hpp"

@@ -14,6 +14,9 @@ breaking = "src/core/breaking.cpp"
 sweep = "src/core/sweep.cpp"
 holder = "src/core/holder.cpp"
 contend = "src/core/contend.cpp"
+waiting = "src/core/waiting.cpp"
+reports = "src/core/reports.cpp"
+crowd = "src/core/crowd.cpp"
 
 schedules = "no_interleaving_of_two_contenders_has_two_owners_or_leaves_anything_behind"
 
@@ -218,24 +221,33 @@ breaks = [
           "co_return beat_late_ || c.world.now() - last_beat_ > c.opts.stale_after;", "co_return false;", "steps", "steps/a_late_release_without_witness_takes_the_token"),
 
     # ---- waiting ---------------------------------------------------------------------------------------------------
-    Break("no second look after arming a watch", "a release just before the watch is never heard of", contend,
+    Break("no second look after arming a watch", "a release just before the watch is never heard of", waiting,
           "if (told == watching::anew) co_return true;", "", "engine",
           "wake/a_release_between_the_look_and_the_watch_is_not_missed"),
-    Break("turn yielded although another has it", "who yields is not in line when the lock is free again", contend,
+    Break("turn yielded although another has it", "who yields is not in line when the lock is free again", waiting,
           "if (there) co_return true;", "", "steps", "steps/who_has_to_yield_waits_in_line_once_another_has_the_lock"),
-    Break("turn not yielded by the protocol", "one process takes the lock again and again while others wait", contend,
+    Break("turn not yielded by the protocol", "one process takes the lock again and again while others wait", waiting,
           "if (!c.seen.yield_until) co_return true;", "co_return true;", "steps", "steps/who_has_to_yield_waits_first"),
     Break("no second attempt after a reclaim", "one attempt removes a dead owner's record and gets nothing", contend,
           "s.retry_once = true;", "", "engine",
           "taking_over_as_the_first_implementation/one_attempt_is_enough_to_remove_a_dead_owners_record_and_get_the_lock"),
+    Break("a crowd stays at the record", "each release wakes every process that waits", crowd,
+          "constexpr std::size_t few = 4;", "constexpr std::size_t few = 4'000;", "core",
+          "in_a_crowd/one_of_many_stays_away_while_all_but_a_few_have_their_turns"),
+    Break("who stays away does not see that it is free", "a free lock waits for those who stay away from it", waiting,
+          "if (!now || (now->same_inode(was)", "if (now && (now->same_inode(was)", "steps",
+          "steps/in_a_crowd_a_lock_that_is_free_is_taken_at_the_next_look"),
+    Break("who stays away does not see who keeps it", "the end of an owner who keeps the lock is heard of late", waiting,
+          " || (now->same_inode(was) && now->modified_ns == was.modified_ns)", "", "steps",
+          "steps/in_a_crowd_an_owner_who_dies_is_taken_over_within_two_looks"),
     Break("tries behind a token as often as ever", "waiters behind a token keep the disk busy", contend,
           "blocked_backoff(s.blocked++, c.opts.poll_interval)", "blocked_backoff(0, c.opts.poll_interval)", "steps",
           "steps/tries_behind_a_token_become_rare"),
-    Break("cancellation of a wait ignored", "a cancelled acquisition waits on", contend,
+    Break("cancellation of a wait ignored", "a cancelled acquisition waits on", waiting,
           "if (woken != wake::due) co_return woken != wake::cancelled;", "if (woken != wake::due) co_return true;", "engine",
           "acquire/every_kind_of_cancellation_ends_a_wait"),
     Break("epoch not above those before", "a later owner does not fence off an earlier one", contend,
-          "s.floor = std::max(s.floor, epoch_stamp(c.looked_at.evidence.rec.writer_epoch));", "", "steps",
+          "            s.floor = epoch;\n", "", "steps",
           "steps/an_epoch_is_above_that_of*"),
     Break("an unheard link is not made again", "a wait ends with an error that is none", claim,
           "if (is_any_of(error, {EPERM, EIO, EAGAIN})) {", "if (is(error, EPERM)) {", "steps",
@@ -283,7 +295,7 @@ breaks = [
     Break("break stops at what it wrote", "a broken lock stays closed for 75 s, without an error", breaking,
           "(there == epoch || there == ours)", "(there == epoch)", "steps",
           "breaking/what_was_written_over_a_record_is_removed_however_many_looks_fail"),
-    Break("pace of an owner who lives ignored", "an owner that beats rarely is called late", contend,
+    Break("pace of an owner who lives ignored", "an owner that beats rarely is called late", reports,
           "return std::max(c.opts.stale_after, 3 * interval_of(r));", "(void)r;\n    return c.opts.stale_after;", "engine",
           "events/a_living_owner_is_not_late_by_less_than_three_of_its_intervals"),
     Break("lease ends the wait", "a wait fails because somebody has a lease on the record", removal,
