@@ -116,8 +116,9 @@ class [[nodiscard]] lock_guard {
     /// filesystem, and when a directory further up is moved, it is found at the next heartbeat.
     ///
     /// * Executor: the associated one, by default the context of the acquisition.
-    /// * May be destroyed meanwhile: the guard. Moving, releasing or destroying it, and asking an empty one, completes
-    ///   with `asio::error::operation_aborted`. Destroying the context drops the handler without calling it.
+    /// * May be destroyed meanwhile: the guard. Moving, releasing or destroying it, and asking an empty one or one whose
+    ///   context is gone, completes with `asio::error::operation_aborted`. Destroying the context drops the handler
+    ///   without calling it.
     /// * Cancellation (terminal, partial and total): `operation_aborted`; the lock stays held.
     template <asio::completion_token_for<void(error_code)> Token = detail::default_token>
     auto async_wait_lost(Token&& token = Token{}) {

@@ -156,9 +156,8 @@ std::shared_ptr<slow_step> registry::park(slow_step step) {
 
 void registry::finish(const std::shared_ptr<slow_step>& step, error_code ec, bool ours) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto at = std::find(slow_steps_.begin(), slow_steps_.end(), step);
-    if (at == slow_steps_.end()) return;
-    slow_steps_.erase(at);
+    // What began after the context had ended is not listed, and what ended with it has no handler any more.
+    slow_steps_.remove(step);
     if (auto* const done = step->verified.release()) done->complete(ec, ours);
     if (auto* const done = step->released.release()) done->complete(ec);
 }
@@ -169,9 +168,8 @@ void registry::await_loss(const std::shared_ptr<lost_wait>& wait, detail::comple
     const auto& held = wait->lock;
     {
         const std::lock_guard lock(mutex_);
-        if (shut_) return;
         wait->done = std::move(done);
-        if (held->lost() || held->released()) {
+        if (shut_ || held->lost() || held->released()) {
             wait->done.release()->complete(held->lost() ? error_code() : asio::error::operation_aborted);
             return;
         }
