@@ -169,12 +169,12 @@ void registry::await_loss(const std::shared_ptr<lost_wait>& wait, detail::comple
     {
         const std::lock_guard lock(mutex_);
         wait->done = std::move(done);
+        held->set_awaited();  // before the look: a release says that it is one, then looks for waits
         if (shut_ || held->lost() || held->released()) {
             wait->done.release()->complete(held->lost() ? error_code() : asio::error::operation_aborted);
             return;
         }
         loss_waits_[held.get()].push_back(wait);
-        held->set_awaited();
     }
     if (held->slow()) return;  // a look may hang: the next heartbeat is one
     watch(held);
