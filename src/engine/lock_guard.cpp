@@ -39,10 +39,6 @@ asio::any_io_executor detail::executor_of_lock(const engine::held_lock* lock) {
     return lock->home()->executor();
 }
 
-asio::any_io_executor detail::executor_of_lock(const engine::lost_wait& wait) {
-    return executor_of_lock(wait.lock.get());
-}
-
 std::shared_ptr<engine::lost_wait> detail::make_loss_wait(std::shared_ptr<held_lock> lock) {
     return std::make_shared<engine::lost_wait>(std::move(lock));
 }

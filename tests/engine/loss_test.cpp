@@ -179,6 +179,23 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_ends_with_its_guard) {
     ends([&](lock_guard& lock) { other = std::move(lock); });
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_may_be_started_more_than_once) {
+    const directory d;
+    asio::io_context io;
+    auto lock = acquire_on(io, d / "x", never_beats());
+    const auto wait = lock.async_wait_lost(as_function());
+    int calls[] = {0, 0};
+    for (int& n : calls) {
+        wait([&n](error_code ec) {
+            BOOST_TEST((ec == asio::error::operation_aborted));
+            ++n;
+        });
+    }
+    lock.release();
+    BOOST_TEST(run_until(io, [&] { return calls[0] + calls[1] == 2; }));
+    BOOST_TEST(calls[0] == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_ends_although_the_lock_is_released_as_it_begins) {
     const directory d;
     asio::io_context io;
