@@ -127,9 +127,10 @@ class [[nodiscard]] lock_guard {
     }
 
     /// `verify` without blocking on a slow filesystem. Completes with `void(error_code, bool)` on the associated
-    /// executor, by default the context of the acquisition (of an empty guard: the system context). The guard may be
-    /// moved, released or destroyed meanwhile: then the answer is false. Errors: those of `verify`. Cannot be cancelled:
-    /// it takes a moment where it does not hang.
+    /// executor, by default the context of the acquisition (of an empty guard, or when that context is gone: the system
+    /// context). Asks for the lock that the guard has at this call. The guard may be moved, released or destroyed
+    /// meanwhile: the answer is false once the lock was given back, and moving does not do that. Errors: those of
+    /// `verify`. Cannot be cancelled: it takes a moment where it does not hang.
     template <asio::completion_token_for<void(error_code, bool)> Token = detail::default_token>
     auto async_verify(Token&& token = Token{}) {
         return asio::async_initiate<Token, void(error_code, bool)>(detail::verify_initiation{}, token, lock_);
