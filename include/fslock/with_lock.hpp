@@ -4,6 +4,7 @@
 #include <concepts>
 #include <exception>
 #include <filesystem>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -68,7 +69,11 @@ template <class Body>
 asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, options o, Body body) {
     co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
     const asio::any_io_executor io = co_await asio::this_coro::executor;
-    lock_guard lock = co_await async_acquire(io, std::move(path), std::move(o), asio::use_awaitable);
+    const std::string text = path.string();
+    error_code refused;
+    lock_guard lock = co_await async_acquire(io, std::move(path), std::move(o),
+                                             asio::redirect_error(asio::use_awaitable, refused));
+    if (refused) throw system_error(refused, text);
     const asio::cancellation_state meanwhile = co_await asio::this_coro::cancellation_state;
     throw_if_cancelled(meanwhile);
     co_await asio::this_coro::throw_if_cancelled(false);
@@ -82,8 +87,8 @@ asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, opti
     error_code released;
     co_await lock.async_release(asio::redirect_error(asio::use_awaitable, released));
     if (failure && !(lost && is_cancellation(failure))) std::rethrow_exception(failure);
-    if (lost) throw system_error(errc::lost);
-    if (released) throw system_error(released);
+    if (lost) throw system_error(errc::lost, text);
+    if (released) throw system_error(released, text);
     if constexpr (!std::is_void_v<body_value<Body>>) co_return std::move(std::get<2>(outcome));
 }
 
@@ -136,7 +141,8 @@ auto initiate_with_lock(Initiation initiation, std::filesystem::path path, optio
 ///   run any of it: terminal only); then it is passed on to the body, which like any coroutine heeds terminal
 ///   cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every coroutine; if several
 ///   threads run it, give a strand as `io` and emit there.
-/// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order.
+/// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order. Those of the lock are
+///   `system_error`s whose text begins with the path.
 template <detail::io_source Io, detail::lock_body Body, detail::with_lock_token<Body> Token = detail::default_token>
 auto async_with_lock(Io&& io, std::filesystem::path path, options o, Body body, Token&& token = Token{}) {
     return detail::initiate_with_lock(detail::with_lock_initiation{detail::executor_of(std::forward<Io>(io))},

@@ -301,6 +301,24 @@ BOOST_AUTO_TEST_CASE(a_lock_that_cannot_be_had_is_the_result) {
     BOOST_TEST(!ran);
 }
 
+BOOST_AUTO_TEST_CASE(what_is_said_of_the_lock_begins_with_its_path) {
+    const directory d;
+    auto lose = [](lock_guard& lock) -> asio::awaitable<void> {
+        std::filesystem::remove(lock.path());
+        (void)lock.verify();
+        co_return;
+    };
+    for (const path& p : {d / "x", d / "none/x"}) {
+        asio::io_context io;
+        result r;
+        fslock::async_with_lock(io, p, never_beats(), lose, into(r));
+        BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done; }));
+        BOOST_CHECK_EXCEPTION(std::rethrow_exception(r.error), fslock::system_error, [&](const std::exception& e) {
+            return std::string_view(e.what()).starts_with(p.string() + ": ");
+        });
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_context_may_end_after_any_number_of_handlers_of_work_under_a_lock) {
     bool all = false;
     for (int handlers = 0; !all; ++handlers) {
