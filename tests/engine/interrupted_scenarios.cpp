@@ -223,11 +223,14 @@ awaitable<void> work_for_ever(stage s) {
         asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::hours(1));
         co_await timer.async_wait(asio::use_awaitable);
     };
+    const auto slot = std::make_shared<asio::cancellation_slot>();
     const auto start = [&](auto handler) {
+        *slot = asio::get_associated_cancellation_slot(handler);
         fslock::async_with_lock(s.locks, s.at("x"), s.quick(), body, std::move(handler));
     };
     const auto over = std::make_shared<asio::steady_timer>(s.io, asio::steady_timer::time_point::max());
-    s.begin<std::exception_ptr>(start, [s, over](const std::exception_ptr& e) {
+    s.begin<std::exception_ptr>(start, [s, over, slot](const std::exception_ptr& e) {
+        slot->clear();  // newer Asio leaves the strand of the coroutine there, which must not outlive its context
         if (!e) s.told->wrong("work without end was not aborted");
         over->cancel();
     });
