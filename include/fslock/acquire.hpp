@@ -193,6 +193,9 @@ auto async_try_acquire_once(std::filesystem::path path, Token&& token = Token{})
 /// whose thread is the one that they would wait for. With an error the guard is empty; the overloads without an `error_code` throw it as `system_error`, whose text begins with the path.
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o = options());
 [[nodiscard]] lock_guard acquire(std::filesystem::path path, options o, error_code& ec);
+[[nodiscard]] inline lock_guard acquire(std::filesystem::path path, error_code& ec) {
+    return acquire(std::move(path), options(), ec);
+}
 
 namespace detail {
 [[nodiscard]] lock_guard try_acquire_for(std::filesystem::path path, std::chrono::steady_clock::duration timeout,
@@ -212,6 +215,11 @@ template <class Rep, class Period>
                                      options o, error_code& ec) {
     return detail::try_acquire_for(std::move(path), detail::saturate(timeout), std::move(o), ec);
 }
+template <class Rep, class Period>
+[[nodiscard]] lock_guard try_acquire(std::filesystem::path path, std::chrono::duration<Rep, Period> timeout,
+                                     error_code& ec) {
+    return detail::try_acquire_for(std::move(path), detail::saturate(timeout), options(), ec);
+}
 
 /// `try_acquire` with a timeout of zero.
 [[nodiscard]] inline lock_guard try_acquire_once(std::filesystem::path path, options o = options()) {
@@ -219,6 +227,9 @@ template <class Rep, class Period>
 }
 [[nodiscard]] inline lock_guard try_acquire_once(std::filesystem::path path, options o, error_code& ec) {
     return detail::try_acquire_for(std::move(path), {}, std::move(o), ec);
+}
+[[nodiscard]] inline lock_guard try_acquire_once(std::filesystem::path path, error_code& ec) {
+    return detail::try_acquire_for(std::move(path), {}, options(), ec);
 }
 
 }  // namespace fslock

@@ -24,7 +24,6 @@ void start_verify(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_
 void start_release(std::shared_ptr<engine::held_lock> lock, completion_ptr<error_code> done);
 void start_loss_wait(const std::shared_ptr<engine::lost_wait>& wait, completion_ptr<error_code> done);
 [[nodiscard]] std::shared_ptr<engine::lost_wait> make_loss_wait(std::shared_ptr<engine::held_lock> lock);
-[[nodiscard]] asio::any_io_executor executor_of_lock(const engine::lost_wait& wait);
 void end_loss_waits(const engine::held_lock* lock) noexcept;
 [[nodiscard]] lock_guard make_guard(std::shared_ptr<engine::held_lock> lock) noexcept;
 
@@ -39,8 +38,10 @@ struct verify_initiation {
 
 struct loss_initiation {
     template <class Handler>
-    void operator()(Handler&& handler, std::shared_ptr<engine::lost_wait> wait) const {
-        const auto io = asio::get_associated_executor(handler, executor_of_lock(*wait));
+    void operator()(Handler&& handler, std::shared_ptr<engine::held_lock> lock) const {
+        const auto io = asio::get_associated_executor(handler, executor_of_lock(lock.get()));
+        // Here and not before: an operation may be started more than once.
+        const auto wait = make_loss_wait(std::move(lock));
         auto slot = asio::get_associated_cancellation_slot(handler);
         auto done = parked<std::decay_t<Handler>, error_code>::create(std::forward<Handler>(handler),
                                                                       executor_to_post(io));
@@ -117,19 +118,20 @@ class [[nodiscard]] lock_guard {
     /// filesystem, and when a directory further up is moved, it is found at the next heartbeat.
     ///
     /// * Executor: the associated one, by default the context of the acquisition.
-    /// * May be destroyed meanwhile: the guard. Moving, releasing or destroying it, and asking an empty one, completes
-    ///   with `asio::error::operation_aborted`. Destroying the context drops the handler without calling it.
+    /// * May be destroyed meanwhile: the guard. Moving, releasing or destroying it, and asking an empty one or one whose
+    ///   context is gone, completes with `asio::error::operation_aborted`. Destroying the context drops the handler
+    ///   without calling it.
     /// * Cancellation (terminal, partial and total): `operation_aborted`; the lock stays held.
     template <asio::completion_token_for<void(error_code)> Token = detail::default_token>
     auto async_wait_lost(Token&& token = Token{}) {
-        return asio::async_initiate<Token, void(error_code)>(detail::loss_initiation{}, token,
-                                                             detail::make_loss_wait(lock_));
+        return asio::async_initiate<Token, void(error_code)>(detail::loss_initiation{}, token, lock_);
     }
 
     /// `verify` without blocking on a slow filesystem. Completes with `void(error_code, bool)` on the associated
-    /// executor, by default the context of the acquisition (of an empty guard: the system context). The guard may be
-    /// moved, released or destroyed meanwhile: then the answer is false. Errors: those of `verify`. Cannot be cancelled:
-    /// it takes a moment where it does not hang.
+    /// executor, by default the context of the acquisition (of an empty guard, or when that context is gone: the system
+    /// context). Asks for the lock that the guard has at this call. The guard may be moved, released or destroyed
+    /// meanwhile: the answer is false once the lock was given back, and moving does not do that. Errors: those of
+    /// `verify`. Cannot be cancelled: it takes a moment where it does not hang.
     template <asio::completion_token_for<void(error_code, bool)> Token = detail::default_token>
     auto async_verify(Token&& token = Token{}) {
         return asio::async_initiate<Token, void(error_code, bool)>(detail::verify_initiation{}, token, lock_);

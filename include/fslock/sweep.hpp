@@ -69,5 +69,6 @@ struct sweep_options {
 /// are thrown as `system_error`.
 std::size_t sweep(const std::filesystem::path& root, const sweep_options& o = sweep_options());
 std::size_t sweep(const std::filesystem::path& root, const sweep_options& o, error_code& ec);
+inline std::size_t sweep(const std::filesystem::path& root, error_code& ec) { return sweep(root, sweep_options(), ec); }
 
 }  // namespace fslock

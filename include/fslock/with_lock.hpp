@@ -4,6 +4,7 @@
 #include <concepts>
 #include <exception>
 #include <filesystem>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,8 +49,19 @@ struct until_ended_or_lost {
 
 [[nodiscard]] bool is_cancellation(const std::exception_ptr& e) noexcept;
 
+/// A cancellation that came when nothing waited any more is told to nobody who waits later.
+inline void throw_if_cancelled(const asio::cancellation_state& state) {
+    if (state.cancelled() != asio::cancellation_type::none) throw system_error(asio::error::operation_aborted);
+}
+
+/// Not inside the call that starts the group: it passes no cancellation on before it returns.
 template <class Body>
 asio::awaitable<body_value<Body>> call_body(Body& body, lock_guard& lock) {
+    co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+    co_await asio::post(asio::use_awaitable);
+    const asio::cancellation_state meanwhile = co_await asio::this_coro::cancellation_state;
+    throw_if_cancelled(meanwhile);
+    co_await asio::this_coro::reset_cancellation_state();
     co_return co_await body(lock);
 }
 
@@ -57,7 +69,13 @@ template <class Body>
 asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, options o, Body body) {
     co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
     const asio::any_io_executor io = co_await asio::this_coro::executor;
-    lock_guard lock = co_await async_acquire(io, std::move(path), std::move(o), asio::use_awaitable);
+    const std::string text = path.string();
+    error_code refused;
+    lock_guard lock = co_await async_acquire(io, std::move(path), std::move(o),
+                                             asio::redirect_error(asio::use_awaitable, refused));
+    if (refused) throw system_error(refused, text);
+    const asio::cancellation_state meanwhile = co_await asio::this_coro::cancellation_state;
+    throw_if_cancelled(meanwhile);
     co_await asio::this_coro::throw_if_cancelled(false);
     auto both = asio::experimental::make_parallel_group(
         [&](auto token) { return asio::co_spawn(io, call_body(body, lock), std::move(token)); },
@@ -69,8 +87,8 @@ asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, opti
     error_code released;
     co_await lock.async_release(asio::redirect_error(asio::use_awaitable, released));
     if (failure && !(lost && is_cancellation(failure))) std::rethrow_exception(failure);
-    if (lost) throw system_error(errc::lost);
-    if (released) throw system_error(released);
+    if (lost) throw system_error(errc::lost, text);
+    if (released) throw system_error(released, text);
     if constexpr (!std::is_void_v<body_value<Body>>) co_return std::move(std::get<2>(outcome));
 }
 
@@ -119,10 +137,12 @@ auto initiate_with_lock(Initiation initiation, std::filesystem::path path, optio
 ///   executor if it has one. Without `io`: on the handler's associated executor.
 /// * May be destroyed meanwhile: `path` and `o` are copied. Destroying the context drops handler and body, and gives the
 ///   lock back.
-/// * Cancellation: while the lock is waited for, as `async_acquire`; then it is passed on to the body, which like any
-///   coroutine heeds terminal cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every
-///   coroutine; if several threads run it, give a strand as `io` and emit there.
-/// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order.
+/// * Cancellation: until the body runs, as `async_acquire`, and a lock that was ours already goes back (before `io` has
+///   run any of it: terminal only); then it is passed on to the body, which like any coroutine heeds terminal
+///   cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every coroutine; if several
+///   threads run it, give a strand as `io` and emit there.
+/// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order. Those of the lock are
+///   `system_error`s whose text begins with the path.
 template <detail::io_source Io, detail::lock_body Body, detail::with_lock_token<Body> Token = detail::default_token>
 auto async_with_lock(Io&& io, std::filesystem::path path, options o, Body body, Token&& token = Token{}) {
     return detail::initiate_with_lock(detail::with_lock_initiation{detail::executor_of(std::forward<Io>(io))},

@@ -10,23 +10,23 @@ namespace {
 
 using engine::held_lock;
 
-/// Hands a step that may hang to the pool; the handler stays with the context. False: no thread is to be had.
+/// Hands a step that may hang to the pool; the handler stays with the context.
 template <class F>
-bool on_pool(const std::shared_ptr<held_lock>& lock, engine::slow_step& handler, F step) {
-    auto parked = lock->home()->park(std::move(handler));
+void on_pool(const std::shared_ptr<held_lock>& lock, engine::slow_step handler, F step) {
+    const auto parked = lock->home()->park(std::move(handler));
+    const auto run = [lock, parked, step] {
+        error_code ec;
+        const bool ours = step(*lock, ec);
+        lock->home()->finish(parked, ec, ours);
+    };
     try {
-        engine::pool::instance().submit(lock->lane(), [lock, parked, step] {
-            error_code ec;
-            const bool ours = step(*lock, ec);
-            lock->home()->finish(parked, ec, ours);
-        });
-        return true;
+        engine::pool::instance().submit(lock->lane(), run);
     } catch (...) {
-        handler = std::move(*parked);
-        lock->home()->finish(parked, {}, false);
-        return false;
+        run();  // no thread to be had: late is better than never
     }
 }
+
+bool may_hang(const std::shared_ptr<held_lock>& lock) { return lock && lock->slow() && !lock->inherited(); }
 
 }  // namespace
 
@@ -37,10 +37,6 @@ lock_guard detail::make_guard(std::shared_ptr<engine::held_lock> lock) noexcept 
 asio::any_io_executor detail::executor_of_lock(const engine::held_lock* lock) {
     if (lock == nullptr) return asio::system_executor();
     return lock->home()->executor();
-}
-
-asio::any_io_executor detail::executor_of_lock(const engine::lost_wait& wait) {
-    return executor_of_lock(wait.lock.get());
 }
 
 std::shared_ptr<engine::lost_wait> detail::make_loss_wait(std::shared_ptr<held_lock> lock) {
@@ -65,20 +61,18 @@ void detail::end_loss_waits(const held_lock* lock) noexcept {
 
 void detail::start_verify(std::shared_ptr<held_lock> lock, completion_ptr<error_code, bool> done) {
     const auto step = [](held_lock& l, error_code& ec) { return l.verify(ec); };
-    engine::slow_step handler{std::move(done), nullptr};
-    if (lock && lock->slow() && !lock->inherited() && on_pool(lock, handler, step)) return;
+    if (may_hang(lock)) return on_pool(lock, {std::move(done), nullptr}, step);
     error_code ec;
     const bool ours = lock && step(*lock, ec);
-    handler.verified.release()->complete(ec, ours);
+    done.release()->complete(ec, ours);
 }
 
 void detail::start_release(std::shared_ptr<held_lock> lock, completion_ptr<error_code> done) {
     const auto step = [](held_lock& l, error_code& ec) { return ec = l.release(), true; };
-    engine::slow_step handler{nullptr, std::move(done)};
-    if (lock && lock->slow() && !lock->inherited() && on_pool(lock, handler, step)) return;
+    if (may_hang(lock)) return on_pool(lock, {nullptr, std::move(done)}, step);
     error_code ec;
     if (lock) (void)step(*lock, ec);
-    handler.released.release()->complete(ec);
+    done.release()->complete(ec);
 }
 
 lock_guard& lock_guard::operator=(lock_guard&& other) noexcept {

@@ -157,9 +157,8 @@ std::shared_ptr<slow_step> registry::park(slow_step step) {
 
 void registry::finish(const std::shared_ptr<slow_step>& step, error_code ec, bool ours) noexcept {
     const std::lock_guard lock(mutex_);
-    const auto at = std::find(slow_steps_.begin(), slow_steps_.end(), step);
-    if (at == slow_steps_.end()) return;
-    slow_steps_.erase(at);
+    // What began after the context had ended is not listed, and what ended with it has no handler any more.
+    slow_steps_.remove(step);
     if (auto* const done = step->verified.release()) done->complete(ec, ours);
     if (auto* const done = step->released.release()) done->complete(ec);
 }
@@ -170,14 +169,13 @@ void registry::await_loss(const std::shared_ptr<lost_wait>& wait, detail::comple
     const auto& held = wait->lock;
     {
         const std::lock_guard lock(mutex_);
-        if (shut_) return;
         wait->done = std::move(done);
-        if (held->lost() || held->released()) {
+        held->set_awaited();  // before the look: a release says that it is one, then looks for waits
+        if (shut_ || held->lost() || held->released()) {
             wait->done.release()->complete(held->lost() ? error_code() : asio::error::operation_aborted);
             return;
         }
         loss_waits_[held.get()].push_back(wait);
-        held->set_awaited();
     }
     if (held->slow()) return;  // a look may hang: the next heartbeat is one
     watch(held);

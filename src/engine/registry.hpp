@@ -68,7 +68,8 @@ class registry : public std::enable_shared_from_this<registry> {
     /// The turn at `entry` has ended.
     void pass_on(path_entry& entry) noexcept;
 
-    /// Keeps the handler of a step on the pool, which must not outlive the context there.
+    /// Keeps the handler of a step on the pool, which must not outlive the context there; one that comes after the end
+    /// of the context is only kept for `finish`.
     [[nodiscard]] std::shared_ptr<slow_step> park(slow_step step);
     void finish(const std::shared_ptr<slow_step>& step, error_code ec, bool ours) noexcept;
 

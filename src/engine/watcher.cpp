@@ -6,18 +6,32 @@ namespace fslock::engine {
 
 using asio::posix::stream_descriptor;
 
-std::error_code watcher::open() {
+watcher::process::~process() {
+    if (parked >= 0) os::close_descriptor(parked);
+}
+
+std::error_code watcher::refusal() const {
     if (closed_) return error_code(asio::error::operation_aborted);
-    if (queue_) return {};
-    const auto fd = os::open_changes();
-    if (!fd) return fd.error();
+    if (forking_) return error_code(asio::error::try_again);
+    return {};
+}
+
+std::error_code watcher::adopt(std::optional<stream_descriptor>& into, int fd) {
     try {
-        queue_.emplace(executor_, *fd);
+        into.emplace(executor_, fd);
     } catch (const system_error& e) {
-        os::close_descriptor(*fd);
+        os::close_descriptor(fd);
         return e.code();
     }
     return {};
+}
+
+std::error_code watcher::open() {
+    if (const auto ec = refusal()) return ec;
+    if (queue_) return {};
+    const auto fd = os::open_changes();
+    if (!fd) return fd.error();
+    return adopt(queue_, *fd);
 }
 
 os::result<int> watcher::watch_record(const item& who, const std::string& path) {
@@ -65,19 +79,16 @@ void watcher::wait_for_end(process& p) {
 
 std::error_code watcher::watch_process(const due_item& who, int pid, std::function<void()> ended) {
     const std::lock_guard lock(mutex_);
-    if (closed_) return error_code(asio::error::operation_aborted);
+    if (const auto ec = refusal()) return ec;
     const auto fd = os::open_process(pid);
     if (!fd) return fd.error();
     auto& p = processes_[&who];
-    p.ended = std::move(ended);
-    try {
-        p.descriptor.emplace(executor_, *fd);
-        wait_for_end(p);
-    } catch (const system_error& e) {
-        if (!p.descriptor) os::close_descriptor(*fd);
+    if (const auto ec = adopt(p.descriptor, *fd)) {
         processes_.erase(&who);
-        return e.code();
+        return ec;
     }
+    p.ended = std::move(ended);
+    wait_for_end(p);
     return {};
 }
 
@@ -126,9 +137,11 @@ watcher::heard watcher::read() {
 
 void watcher::before_fork() noexcept {
     const std::lock_guard lock(mutex_);
+    forking_ = true;
     if (queue_) parked_queue_ = queue_->release();
     queue_.reset();
     for (auto& [who, p] : processes_) {
+        if (!p.descriptor) continue;
         p.parked = p.descriptor->release();
         p.descriptor.reset();
     }
@@ -136,17 +149,17 @@ void watcher::before_fork() noexcept {
 
 void watcher::after_fork_in_parent() {
     const std::lock_guard lock(mutex_);
-    if (parked_queue_ >= 0) queue_.emplace(executor_, std::exchange(parked_queue_, -1));
-    for (auto& [who, p] : processes_) {
-        p.descriptor.emplace(executor_, std::exchange(p.parked, -1));
-        wait_for_end(p);
-    }
+    forking_ = false;
+    // Without its descriptor a watch tells nothing, and whoever has it polls.
+    if (parked_queue_ >= 0) (void)adopt(queue_, std::exchange(parked_queue_, -1));
+    for (auto& [who, p] : processes_)
+        if (p.parked >= 0 && !adopt(p.descriptor, std::exchange(p.parked, -1))) wait_for_end(p);
 }
 
 void watcher::after_fork_in_child() noexcept {
     if (parked_queue_ >= 0) os::close_descriptor(parked_queue_);
-    for (const auto& [who, p] : processes_)
-        if (p.parked >= 0) os::close_descriptor(p.parked);
+    for (auto& [who, p] : processes_)
+        if (p.parked >= 0) os::close_descriptor(std::exchange(p.parked, -1));
 }
 
 void watcher::close() noexcept {

@@ -52,7 +52,8 @@ class watcher {
     [[nodiscard]] heard read();
     void not_read() noexcept { state_ = state::idle; }
 
-    /// The context must not have our descriptors while it forks: their numbers mean nothing to the child.
+    /// The context must not have our descriptors while it forks: their numbers mean nothing to the child. Threads of the
+    /// pool go on meanwhile; they get no new watch until it is over.
     void before_fork() noexcept;
     void after_fork_in_parent();
     void after_fork_in_child() noexcept;
@@ -67,12 +68,20 @@ class watcher {
         std::weak_ptr<due_item> who;
     };
     struct process {
+        process() = default;
+        process(const process&) = delete;
+        process& operator=(const process&) = delete;
+        ~process();
+
         std::optional<asio::posix::stream_descriptor> descriptor;
         std::function<void()> ended;
         int parked = -1;  ///< the descriptor during a fork
     };
 
     // Under the mutex.
+    [[nodiscard]] std::error_code refusal() const;  ///< why nothing can be watched now, or none
+    /// Gives `fd` to the context, or closes it.
+    [[nodiscard]] std::error_code adopt(std::optional<asio::posix::stream_descriptor>& into, int fd);
     [[nodiscard]] std::error_code open();
     void wait_for_end(process& p);
     void count() noexcept { wanted_ = !listeners_.empty() || !directories_.empty(); }
@@ -81,6 +90,7 @@ class watcher {
     asio::any_io_executor executor_;
     std::optional<asio::posix::stream_descriptor> queue_;
     int parked_queue_ = -1;  ///< the descriptor during a fork
+    bool forking_ = false;
     bool closed_ = false;
     std::unordered_multimap<int, listener> listeners_;
     std::unordered_map<int, std::size_t> directories_;  ///< and for how many

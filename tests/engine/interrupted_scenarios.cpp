@@ -216,6 +216,28 @@ awaitable<void> wait_for_ever_durably(stage s) {
     return wait_for_ever_with(s, o);
 }
 
+/// Its player ends when it does.
+awaitable<void> work_for_ever(stage s) {
+    auto body = [](lock_guard&) -> awaitable<void> {
+        co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+        asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::hours(1));
+        co_await timer.async_wait(asio::use_awaitable);
+    };
+    const auto slot = std::make_shared<asio::cancellation_slot>();
+    const auto start = [&](auto handler) {
+        *slot = asio::get_associated_cancellation_slot(handler);
+        fslock::async_with_lock(s.locks, s.at("x"), s.quick(), body, std::move(handler));
+    };
+    const auto over = std::make_shared<asio::steady_timer>(s.io, asio::steady_timer::time_point::max());
+    s.begin<std::exception_ptr>(start, [s, over, slot](const std::exception_ptr& e) {
+        slot->clear();  // newer Asio leaves the strand of the coroutine there, which must not outlive its context
+        if (!e) s.told->wrong("work without end was not aborted");
+        over->cancel();
+    });
+    error_code ec;
+    co_await over->async_wait(asio::redirect_error(asio::use_awaitable, ec));
+}
+
 // ---- guards in odd places --------------------------------------------------------------------------------------
 
 /// The timer never expires, or as the context does.
@@ -365,6 +387,8 @@ const std::vector<scenario>& endless_scenarios() {
          true},
         {"a dead owner and a living reclaimer", living_token, wait_for_ever, 1, true, true},
         {"a damaged record in its grace", damaged, wait_for_ever},
+        {"work under a lock", known_directory, work_for_ever, 2, true, false, false},
+        {"work under a lock in a new directory", new_directory, work_for_ever, 2, true, false, false},
     };
     return all;
 }

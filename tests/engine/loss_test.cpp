@@ -4,13 +4,27 @@
 #include <asio/cancellation_signal.hpp>
 #include <asio/io_context.hpp>
 #include <asio/strand.hpp>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <thread>
 
 #include "asking.hpp"
 #include "crafted.hpp"
 #include "fslock/fslock.hpp"
 #include "support/directory.hpp"
 #include "support/run_until.hpp"
+
+/// The operation itself: a function that starts it with a handler, as often as it is called.
+struct as_function {};
+
+template <>
+class fslock::asio::async_result<as_function, void(fslock::error_code)> {
+ public:
+    template <class Initiation, class... Args>
+    static auto initiate(Initiation initiation, as_function, Args... args) {
+        return [initiation, args...](auto handler) { initiation(std::move(handler), args...); };
+    }
+};
 
 namespace {
 
@@ -163,6 +177,44 @@ BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_ends_with_its_guard) {
     ends([](lock_guard& lock) { const lock_guard destroyed = std::move(lock); });
     ends([](lock_guard& lock) { lock.async_release([](error_code) {}); });
     ends([&](lock_guard& lock) { other = std::move(lock); });
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_may_be_started_more_than_once) {
+    const directory d;
+    asio::io_context io;
+    auto lock = acquire_on(io, d / "x", never_beats());
+    const auto wait = lock.async_wait_lost(as_function());
+    int calls[] = {0, 0};
+    for (int& n : calls) {
+        wait([&n](error_code ec) {
+            BOOST_TEST((ec == asio::error::operation_aborted));
+            ++n;
+        });
+    }
+    lock.release();
+    BOOST_TEST(run_until(io, [&] { return calls[0] + calls[1] == 2; }));
+    BOOST_TEST(calls[0] == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_for_the_loss_ends_although_the_lock_is_released_as_it_begins) {
+    const directory d;
+    asio::io_context io;
+    for (int round = 0; round < 1'000; ++round) {
+        auto lock = acquire_on(io, d / "x", never_beats());
+        bool ended = false;
+        std::atomic<bool> begins{false};
+        std::thread other([&, wait = lock.async_wait_lost(as_function())] {
+            begins = true;
+            wait([&](error_code) { ended = true; });
+        });
+        while (!begins) {
+        }
+        for (std::atomic<int> pause = round % 300; pause > 0; --pause) {
+        }
+        lock.release();
+        other.join();
+        BOOST_TEST_REQUIRE(run_until(io, [&] { return ended; }), "goes on in round " << round);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_guard_has_nothing_to_lose) {

@@ -217,6 +217,11 @@ BOOST_AUTO_TEST_CASE(a_root_that_cannot_be_swept_is_an_error) {
         return ec;
     };
     BOOST_TEST(error(d / "missing") == os_error(ENOENT));
+    fslock::error_code without_options;
+    BOOST_TEST(sweep(d / "missing", without_options) == 0U);
+    BOOST_TEST(without_options == os_error(ENOENT));
+    BOOST_TEST(sweep(d.path(), without_options) == 0U);
+    BOOST_TEST(!without_options);
     BOOST_TEST(error(d / "file") == os_error(ENOTDIR));
     BOOST_TEST(error(std::string("a\0b", 3)) == os_error(EINVAL));
     BOOST_TEST(static_cast<bool>(error("")));

@@ -190,6 +190,23 @@ BOOST_AUTO_TEST_CASE(a_literal_is_a_path) {
     BOOST_CHECK_THROW((void)fslock::acquire("/no/such/directory"), fslock::system_error);
 }
 
+BOOST_AUTO_TEST_CASE(an_error_can_be_had_without_options) {
+    const directory d;
+    error_code ec;
+    const auto refused = [&](const lock_guard& lock) {
+        return !lock && std::exchange(ec, {}) == std::errc::no_such_file_or_directory;
+    };
+    BOOST_TEST(refused(fslock::acquire(d / "no/x", ec)));
+    BOOST_TEST(refused(fslock::try_acquire(d / "no/x", 1s, ec)));
+    BOOST_TEST(refused(fslock::try_acquire_once(d / "no/x", ec)));
+    ec = std::make_error_code(std::errc::interrupted);
+    BOOST_TEST(static_cast<bool>(fslock::acquire(d / "x", ec)));
+    BOOST_TEST(!ec);
+    BOOST_TEST(static_cast<bool>(fslock::try_acquire(d / "x", 1s, ec)));
+    BOOST_TEST(static_cast<bool>(fslock::try_acquire_once(d / "x", ec)));
+    BOOST_TEST(!ec);
+}
+
 BOOST_AUTO_TEST_CASE(a_future_has_the_lock_or_throws) {
     const directory d;
     asio::thread_pool threads(1);

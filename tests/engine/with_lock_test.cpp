@@ -242,6 +242,50 @@ BOOST_AUTO_TEST_CASE(a_cancellation_reaches_the_body_and_the_lock_goes_back) {
     BOOST_TEST(d.empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_cancellation_after_any_number_of_handlers_ends_work_without_end) {
+    for (const bool known : {true, false}) {
+        bool all = false;
+        for (int handlers = 0; !all; ++handlers) {
+            BOOST_TEST_REQUIRE(handlers < 1'000);
+            const directory d;
+            if (known) (void)fslock::try_acquire(d / "known", patience);
+            asio::io_context io;
+            bool running = false;
+            bool cancelled = false;
+            auto body = [&](lock_guard&) -> asio::awaitable<void> {
+                running = true;
+                co_await sleep_for_ever(cancelled);
+            };
+            asio::cancellation_signal stop;
+            result r;
+            fslock::async_with_lock(io, d / "x", never_beats(), body,
+                                    asio::bind_cancellation_slot(stop.slot(), into(r)));
+            for (int i = 0; i < handlers; ++i) (void)io.run_one_for(patience);
+            all = running;
+            stop.emit(asio::cancellation_type::terminal);
+            BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done; }), "goes on after " << handlers << " handlers");
+            BOOST_TEST((running ? cancelled : r.code() == asio::error::operation_aborted));
+            BOOST_TEST(d.empty());
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_body_may_cancel_its_own_work) {
+    const directory d;
+    asio::io_context io;
+    asio::cancellation_signal stop;
+    bool cancelled = false;
+    auto body = [&](lock_guard&) -> asio::awaitable<void> {
+        stop.emit(asio::cancellation_type::terminal);
+        co_await sleep_for_ever(cancelled);
+    };
+    result r;
+    fslock::async_with_lock(io, d / "x", never_beats(), body, asio::bind_cancellation_slot(stop.slot(), into(r)));
+    BOOST_TEST(run_until(io, [&] { return r.done; }));
+    BOOST_TEST((r.code() == asio::error::operation_aborted));
+    BOOST_TEST(d.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_lock_that_cannot_be_had_is_the_result) {
     const directory d;
     asio::io_context io;
@@ -255,6 +299,24 @@ BOOST_AUTO_TEST_CASE(a_lock_that_cannot_be_had_is_the_result) {
     BOOST_TEST(run_until(io, [&] { return r.done; }));
     BOOST_TEST((r.code() == std::errc::no_such_file_or_directory));
     BOOST_TEST(!ran);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_said_of_the_lock_begins_with_its_path) {
+    const directory d;
+    auto lose = [](lock_guard& lock) -> asio::awaitable<void> {
+        std::filesystem::remove(lock.path());
+        (void)lock.verify();
+        co_return;
+    };
+    for (const path& p : {d / "x", d / "none/x"}) {
+        asio::io_context io;
+        result r;
+        fslock::async_with_lock(io, p, never_beats(), lose, into(r));
+        BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done; }));
+        BOOST_CHECK_EXCEPTION(std::rethrow_exception(r.error), fslock::system_error, [&](const std::exception& e) {
+            return std::string_view(e.what()).starts_with(p.string() + ": ");
+        });
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_context_may_end_after_any_number_of_handlers_of_work_under_a_lock) {

@@ -1,4 +1,5 @@
 // Locks that are held on a mount when it begins to hang, or dies.
+#include <asio/bind_executor.hpp>
 #include <asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -41,6 +42,35 @@ BOOST_AUTO_TEST_CASE(a_guard_goes_on_a_hung_mount_without_blocking, *ut::precond
     m.go_on();
     BOOST_TEST(run_until(io, [&] { return answered; }));
     BOOST_TEST(eventually([&] { return m.names().empty(); }));
+}
+
+BOOST_AUTO_TEST_CASE(a_guard_that_outlived_its_context_answers_on_another, *ut::precondition(fuse_mounts)) {
+    stalling_mount m;
+    request verified, waited;
+    {
+        asio::io_context io;
+        hold(io, m / "a", minutes(), verified);
+        hold(io, m / "b", minutes(), waited);
+    }
+    asio::io_context other;
+    int answers = 0;
+    const auto answered = [&](error_code ec) {
+        BOOST_TEST(other.get_executor().running_in_this_thread());
+        ++answers;
+        return ec;
+    };
+    verified.lock.async_verify(asio::bind_executor(other, [&](error_code ec, bool ours) {
+        BOOST_TEST(!answered(ec));
+        BOOST_TEST(ours);
+    }));
+    BOOST_TEST_REQUIRE(run_until(other, [&] { return answers == 1; }));
+    verified.lock.async_release(asio::bind_executor(other, [&](error_code ec) { BOOST_TEST(!answered(ec)); }));
+    BOOST_TEST_REQUIRE(run_until(other, [&] { return answers == 2; }));
+    waited.lock.async_wait_lost(asio::bind_executor(
+        other, [&](error_code ec) { BOOST_TEST((answered(ec) == asio::error::operation_aborted)); }));
+    BOOST_TEST_REQUIRE(run_until(other, [&] { return answers == 3; }));
+    waited.lock.release();
+    BOOST_TEST(m.names().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_beat_that_hangs_is_reported_while_it_hangs, *ut::precondition(fuse_mounts)) {
