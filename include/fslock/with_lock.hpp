@@ -92,7 +92,52 @@ asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, opti
     if constexpr (!std::is_void_v<body_value<Body>>) co_return std::move(std::get<2>(outcome));
 }
 
-/// A strand keeps the cancellation of the work from meeting the work on another thread.
+/// How the work is cancelled. Goes with the work: the caller's slot has a weak hold on it, and no executor in it that could
+/// outlive its context.
+struct work_cancellation {
+    explicit work_cancellation(const asio::any_io_executor& io) : strand(asio::make_strand(io)) {}
+
+    /// The strand keeps the cancellation of the work from meeting the work on another thread.
+    const asio::any_io_executor strand;
+    asio::cancellation_signal signal;
+};
+
+/// Lives in the caller's slot.
+struct work_canceller {
+    std::weak_ptr<work_cancellation> work;
+    void operator()(asio::cancellation_type type) const {
+        const auto meant = work.lock();
+        if (meant) asio::dispatch(meant->strand, [meant, type] { meant->signal.emit(type); });
+    }
+};
+
+/// The caller's handler, which is cancelled through the work.
+template <class Handler>
+class with_lock_handler {
+ public:
+    using executor_type = asio::associated_executor_t<Handler, asio::any_io_executor>;
+    using allocator_type = asio::associated_allocator_t<Handler>;
+    using cancellation_slot_type = asio::cancellation_slot;
+
+    with_lock_handler(Handler handler, std::shared_ptr<work_cancellation> work)
+        : handler_(std::move(handler)), work_(std::move(work)) {}
+
+    [[nodiscard]] executor_type get_executor() const noexcept {
+        return asio::get_associated_executor(handler_, work_->strand);
+    }
+    [[nodiscard]] allocator_type get_allocator() const noexcept { return asio::get_associated_allocator(handler_); }
+    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return work_->signal.slot(); }
+
+    template <class... Args>
+    void operator()(Args&&... args) {
+        std::move(handler_)(std::forward<Args>(args)...);
+    }
+
+ private:
+    Handler handler_;
+    std::shared_ptr<work_cancellation> work_;
+};
+
 struct with_lock_initiation {
     using executor_type = asio::any_io_executor;
     executor_type io;
@@ -100,8 +145,11 @@ struct with_lock_initiation {
 
     template <class Handler, class Body>
     void operator()(Handler&& handler, std::filesystem::path path, options o, Body body) const {
-        asio::co_spawn(asio::make_strand(io), run_with_lock<Body>(std::move(path), std::move(o), std::move(body)),
-                       std::forward<Handler>(handler));
+        const auto work = std::make_shared<work_cancellation>(io);
+        if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected())
+            slot.template emplace<work_canceller>(work);
+        asio::co_spawn(work->strand, run_with_lock<Body>(std::move(path), std::move(o), std::move(body)),
+                       with_lock_handler<std::decay_t<Handler>>(std::forward<Handler>(handler), work));
     }
 };
 
@@ -137,10 +185,9 @@ auto initiate_with_lock(Initiation initiation, std::filesystem::path path, optio
 ///   executor if it has one. Without `io`: on the handler's associated executor.
 /// * May be destroyed meanwhile: `path` and `o` are copied. Destroying the context drops handler and body, and gives the
 ///   lock back.
-/// * Cancellation: until the body runs, as `async_acquire`, and a lock that was ours already goes back (before `io` has
-///   run any of it: terminal only); then it is passed on to the body, which like any coroutine heeds terminal
-///   cancellation unless it says otherwise. It has to be emitted where `io` runs, as for every coroutine; if several
-///   threads run it, give a strand as `io` and emit there.
+/// * Cancellation: until the body runs, as `async_acquire`, and a lock that was ours already goes back; then it is passed
+///   on to the body, which like any coroutine heeds terminal cancellation unless it says otherwise. It may be emitted on
+///   any thread, and when all is over.
 /// * Errors: those of `async_acquire`, of the body, and of giving the lock back, in this order. Those of the lock are
 ///   `system_error`s whose text begins with the path.
 template <detail::io_source Io, detail::lock_body Body, detail::with_lock_token<Body> Token = detail::default_token>

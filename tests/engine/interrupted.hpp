@@ -221,8 +221,6 @@ struct scenario {
     int players = 1;          ///< who all play at once, each with its number
     bool is_dry = true;       ///< nothing is left to do for its context in the end
     bool needs_linux = false;  ///< records that only Linux can judge
-    /// Whether a cancellation may come from any thread; that of a coroutine has to come where the coroutine runs.
-    bool any_thread = true;
 };
 std::ostream& operator<<(std::ostream& out, const scenario& s);
 

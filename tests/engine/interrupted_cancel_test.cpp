@@ -38,7 +38,7 @@ bool cancel_after(int handlers, const scenario& s, cancellation_type how) {
         r.told().cancel(cancellation_type::all);  // there is nothing left to cancel
         (void)io.poll();
     }
-    if (s.any_thread) r.told().cancel(cancellation_type::all);  // nor is there a context
+    r.told().cancel(cancellation_type::all);  // nor is there a context
     check_problems(r, s, handlers, "cancelled");
     return over;
 }
@@ -151,7 +151,7 @@ BOOST_DATA_TEST_CASE(a_cancellation_and_the_end_of_the_context, scenarios(), s) 
 }
 
 BOOST_DATA_TEST_CASE(a_cancellation_from_another_thread, scenarios(), s) {
-    if (!can_be_played(s) || !s.any_thread) return;
+    if (!can_be_played(s)) return;
     for (const auto how : types)
         for (int moment = 0; !cancel_from_outside(moment, s, how); ++moment) BOOST_TEST_REQUIRE(moment < 1'000);
 }
@@ -160,7 +160,7 @@ BOOST_DATA_TEST_CASE(a_cancellation_that_ends_what_has_no_end, endless_scenarios
     if (!can_be_played(s)) return;
     for (const auto how : types) {
         for (int handlers = 0; handlers < 12; ++handlers) end_the_endless_after(handlers, s, how);
-        for (int moment = 0; s.any_thread && moment < 6; ++moment) end_the_endless_from_outside(moment, s, how);
+        for (int moment = 0; moment < 6; ++moment) end_the_endless_from_outside(moment, s, how);
     }
 }
 

@@ -107,4 +107,13 @@ breaks = [
     Break("event handler called inline", "a handler runs inside of the library, where it may deadlock", event_sink,
           "if (const auto home = home_.lock()) home->post_delivery(shared_from_this());", "deliver();", "engine",
           "events/events_come_on_the_executor_of_the_operation_one_at_a_time"),
+    Break("alarm set without a look at those that are set", "alarms multiply until one thread does nothing else", waking,
+          "if (shut_ || !away_.needs_tick()) return;", "if (shut_ || away_.due.empty()) return;", "filesystems",
+          "alarms/a_waiter_that_polls_beside_a_held_lock_does_not_multiply_alarms"),
+    Break("lock on a mount is no work", "its loss is reported to a loop that nobody runs", starting,
+          "lock.is_work = true;\n        ++held_away_;", "", "filesystems",
+          "work/a_context_has_work_while_a_lock_on_a_mount_is_held"),
+    Break("watch made during a fork", "a context that is told of a fork loses a descriptor", watcher,
+          "if (forking_) return error_code(asio::error::try_again);", "", "engine",
+          "watches_in_a_fork/a_new_one_is_refused_and_the_others_go_on"),
 ]
