@@ -121,9 +121,11 @@ class run {
     void add_steps(std::vector<choice>& all, std::size_t i) const {
         const auto who = static_cast<std::uint8_t>(i);
         all.push_back({act::step, who});
-        if (lost_replies_ >= s_.lost_replies || !at.actors[i]->process.claims()) return;
-        all.push_back({act::step_with_io_error, who});
-        all.push_back({act::step_with_exists, who});
+        if (lost_replies_ >= s_.lost_replies) return;
+        const auto& p = at.actors[i]->process;
+        const bool looks = p.next() == "open " + support::lock_path;
+        if (p.claims() || (looks && s_.failing_looks)) all.push_back({act::step_with_io_error, who});
+        if (p.claims()) all.push_back({act::step_with_exists, who});
     }
 
     /// Whether nobody else would be kept from going on for too long.

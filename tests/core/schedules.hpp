@@ -24,6 +24,8 @@ struct scenario {
     /// Whether sleeping takes its time. Then nobody is awake for as long as it takes to settle a token: what is promised
     /// to those who need longer is another matter. Without, a sleeper wakes whenever it likes.
     bool timed = false;
+    /// Looks at the lock's name fail as well; they count as lost replies.
+    bool failing_looks = false;
 };
 
 struct totals {

@@ -116,6 +116,8 @@ const scenario scenarios[] = {
     {"shared, free", free_lock<2>, 1, 0, 1, -1, true},
     {"shared, a dead owner", dead_owner<2>, 1, 0, 0, -1, true},
     {"shared, a dead owner, lost replies", dead_owner<2>, 1, 0, 1, 4, true},
+    {"shared, free, lost replies and looks that fail, one stands still", free_lock<2>, 0, 1, 2, 3, true, true},
+    {"shared, a dead owner, lost replies and looks that fail", dead_owner<2>, 1, 0, 2, 2, true, true},
     {"shared, a dead owner and a dead token", dead_owner_and_dead_token<2>, 1, 0, 0, 3, true},
     {"shared, three, a dead owner", dead_owner<3>, 1, 0, 0, 3, true},
     {"shared, created in place, a dead owner", dead_owner_in_place, 1, 0, 0, 2, true},

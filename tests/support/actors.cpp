@@ -67,11 +67,14 @@ core::task<int> takes_turns(actor& a) {
         (void)co_await works(a, h);
         a.now = part::ended;
         auto released = co_await h.release(c);
-        // Without a witness, a release that meets a token that blocks has to be tried again, for as long as that may
-        // block. With one, the record is dead from then on.
-        const bool again = !h.guarded();
-        for (int tries = 0; again && released == std::errc::device_or_resource_busy && tries < 40; ++tries) {
-            ++a.process.patience;
+        // Without a witness, a release that meets a token that blocks, or cannot look, has to be tried again, for as long
+        // as that may last. With one, the record is dead from then on.
+        const auto to_try_again = [&] {
+            return !h.guarded() &&
+                   (released == std::errc::device_or_resource_busy || released == std::errc::io_error);
+        };
+        for (int tries = 0; to_try_again() && tries < 40; ++tries) {
+            a.process.patience += 2;  // this nap, and the token has to settle
             (void)co_await a.process.sleep(a.process.now() + a.nap);
             released = co_await h.release(c);
         }
