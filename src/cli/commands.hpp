@@ -23,6 +23,9 @@ struct run_request : waiting_request {
     cli::on_lost on_lost = cli::on_lost::kill;
     std::chrono::milliseconds kill_after{10'000};
     bool durable = false;
+    std::optional<unsigned> mode;  ///< absent: as the library has it, like those below
+    std::optional<std::chrono::milliseconds> heartbeat;
+    std::optional<std::chrono::milliseconds> foreign_stale_after;
     bool verbose = false;
 };
 

@@ -14,7 +14,7 @@ enum exit_status : int {
     usage = 64,          ///< what was asked for makes no sense
     not_a_lock = 65,     ///< what is at the path
     not_there = 66,      ///< what was named
-    unavailable = 69,    ///< somebody is in the way
+    unavailable = 69,    ///< somebody is in the way; `run`: the lock was lost
     system_failure = 71,
     io_failure = 74,
     not_permitted = 77,

@@ -18,6 +18,12 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
     return std::chrono::milliseconds(std::llround(std::min(seconds, longest) * 1000));
 }
 
+/// What is wrong with permissions in octal digits; empty: nothing.
+std::string is_mode(const std::string& digits) {
+    const bool octal = digits.find_first_not_of("01234567") == std::string::npos;
+    return octal && digits.size() >= 3 && digits.size() <= 4 ? "" : "--mode takes octal digits, as in 0640";
+}
+
 /// Options that waiting commands share, and what they were given.
 struct waiting_options {
     void add_to(CLI::App& command, const char* what_quiet_is) {
@@ -109,8 +115,9 @@ class program {
         auto& c = add("run", "Run a command under a lock",
                       "After the lock, and best after --, follow the command and its arguments.\n"
                       "The command sees FSLOCK_PATH and FSLOCK_WRITER_EPOCH, and no descriptor of the\n"
-                      "lock. Exits with its status, 128+N if signal N ended it, 126 or 127 if it could not be run, and with\n"
-                      "that of -E (1) if the lock was not to be had.\n\n"
+                      "lock. Exits with its status, 128+N if signal N ended it, 126 or 127 if it could not be run, with\n"
+                      "that of -E (1) if the lock was not to be had, and with 69 if it was lost and the command,\n"
+                      "which was told to end, says that all went well.\n\n"
                       "Examples:\n"
                       "  fslock run /tmp/backup.lock -- ./backup --full\n"
                       "  fslock run --timeout 30 -E 75 /tmp/backup.lock ./backup",
@@ -121,6 +128,10 @@ class program {
             ->check(CLI::IsMember({"kill", "warn"}));
         c.add_option("--kill-after", kill_after_, "Seconds between SIGTERM and SIGKILL (10)");
         c.add_flag("--durable", run_.durable, "Sync the record: the lock survives a power loss as a record");
+        c.add_option("--mode", mode_, "Who may read and write the record, in octal digits (600)")->check(is_mode);
+        c.add_option("--heartbeat", heartbeat_, "Seconds between heartbeats (5)")->check(CLI::PositiveNumber);
+        c.add_option("--foreign-stale-after", stale_after_, "Seconds of silence that mean death on another host (75)")
+            ->check(CLI::PositiveNumber);
         c.add_flag("-v,--verbose", run_.verbose, "Say everything that happens to the lock");
         c.prefix_command();
     }
@@ -135,6 +146,9 @@ class program {
         }
         run_.on_lost = on_lost_ == "warn" ? on_lost::warn : on_lost::kill;
         run_.kill_after = milliseconds_of(kill_after_);
+        if (!mode_.empty()) run_.mode = static_cast<unsigned>(std::stoul(mode_, nullptr, 8));
+        if (heartbeat_) run_.heartbeat = milliseconds_of(*heartbeat_);
+        if (stale_after_) run_.foreign_stale_after = milliseconds_of(*stale_after_);
         return run(run_);
     }
     static int unknown_option(const std::string& word) {
@@ -209,6 +223,9 @@ class program {
     run_request run_;
     std::string on_lost_ = "kill";
     double kill_after_ = 10;
+    std::string mode_;
+    std::optional<double> heartbeat_;
+    std::optional<double> stale_after_;
     status_request status_;
     break_request break_;
     sweep_request sweep_;

@@ -100,6 +100,15 @@ class session {
             say("a label is UTF-8 of at most 256 bytes; shorten it");
             return end_with(usage);
         }
+        o.mode = r_.mode.value_or(o.mode);
+        o.heartbeat_interval = r_.heartbeat.value_or(o.heartbeat_interval);
+        o.foreign_stale_after = r_.foreign_stale_after.value_or(o.foreign_stale_after);
+        o.stale_after = std::min(o.stale_after, o.foreign_stale_after);
+        o.foreign_confirm = std::min(o.foreign_confirm, o.foreign_stale_after);
+        if (fslock::check(o)) {
+            say("there is no such --mode, --heartbeat or --foreign-stale-after; see fslock(1) for their limits");
+            return end_with(usage);
+        }
         o.on_event = [this](const fslock::event& e) { on_event(e); };
         const auto got = [this](error_code ec, fslock::lock_guard lock) { on_acquired(ec, std::move(lock)); };
         auto done = asio::bind_cancellation_slot(stop_waiting_.slot(), got);
@@ -187,7 +196,8 @@ class session {
         error_code ec;
         lock_.release(ec);
         if (ec && !lost_) (void)complain(r_.lock, ec);
-        end_with(status);
+        const bool half_done = lost_ && r_.on_lost == on_lost::kill && status == success;
+        end_with(half_done ? unavailable : status);
     }
 
     void end_with(int status) {

@@ -164,6 +164,29 @@ def a_command_that_does_not_end_is_killed(place):
     assert ended(p)[0] == 128 + signal.SIGKILL
 
 
+def a_command_that_was_told_to_end_did_not_succeed(place):
+    p = place.hold("x", script="trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+    (place.path / "x").unlink()
+    assert ended(p)[0] == 69
+
+
+def the_record_is_for_whom_and_as_fresh_as_was_asked(place):
+    look = 'stat -c %a "$FSLOCK_PATH"; cat "$FSLOCK_PATH"'
+    status, said, _ = place.run("run", "--mode", "0664", "--heartbeat", "2.5", "--foreign-stale-after", "30", "x", "--",
+                                "sh", "-c", "umask 077; " + look)
+    mode, record = said.splitlines()
+    assert (status, mode) == (0, "664"), said
+    assert '"heartbeat_ms":2500' in record, record
+
+
+def what_is_no_mode_or_pace_is_said(place):
+    for words in (["--mode", "rw"], ["--mode", "99"], ["--mode", "888"], ["--heartbeat", "0"], ["--heartbeat", "7200"],
+                  ["--foreign-stale-after", "-1"], ["--mode", "7777"]):
+        status, out, err = place.run("run", *words, "x", "--", "echo", "ran")
+        assert status == 64 and not out and words[0] in err, (words, status, out, err)
+    assert not (place.path / "x").exists()
+
+
 def a_loss_is_a_warning_when_that_is_asked_for(place):
     p = place.hold("x", "--on-lost", "warn")
     (place.path / "x").unlink()

@@ -8,7 +8,7 @@ _fslock() {
         return
     fi
     case $command in
-        run) options='--timeout --no-wait --conflict-exit-code --quiet --label --on-lost --kill-after --durable --verbose' ;;
+        run) options='--timeout --no-wait --conflict-exit-code --quiet --label --on-lost --kill-after --durable --mode --heartbeat --foreign-stale-after --verbose' ;;
         wait) options='--timeout --no-wait --conflict-exit-code --quiet' ;;
         status) options='--json' ;;
         break) options='--epoch' ;;
