@@ -25,10 +25,14 @@ concept lock_body = std::invocable<Body&, lock_guard&> && requires { typename bo
 template <class T>
 struct with_lock_signature {
     using type = void(std::exception_ptr, T);
+    template <class Handler>
+    using parked = detail::parked<Handler, std::exception_ptr, T>;
 };
 template <>
 struct with_lock_signature<void> {
     using type = void(std::exception_ptr);
+    template <class Handler>
+    using parked = detail::parked<Handler, std::exception_ptr>;
 };
 
 template <class Token, class Body>
@@ -92,8 +96,8 @@ asio::awaitable<body_value<Body>> run_with_lock(std::filesystem::path path, opti
     if constexpr (!std::is_void_v<body_value<Body>>) co_return std::move(std::get<2>(outcome));
 }
 
-/// How the work is cancelled. Goes with the work: the caller's slot has a weak hold on it, and no executor in it that could
-/// outlive its context.
+/// How the work is cancelled. It lives where the work does: the caller's slot has a weak hold on it, and no executor in
+/// it that could outlive its context.
 struct work_cancellation {
     explicit work_cancellation(const asio::any_io_executor& io) : strand(asio::make_strand(io)) {}
 
@@ -111,32 +115,14 @@ struct work_canceller {
     }
 };
 
-/// The caller's handler, which is cancelled through the work.
-template <class Handler>
-class with_lock_handler {
- public:
-    using executor_type = asio::associated_executor_t<Handler, asio::any_io_executor>;
-    using allocator_type = asio::associated_allocator_t<Handler>;
-    using cancellation_slot_type = asio::cancellation_slot;
-
-    with_lock_handler(Handler handler, std::shared_ptr<work_cancellation> work)
-        : handler_(std::move(handler)), work_(std::move(work)) {}
-
-    [[nodiscard]] executor_type get_executor() const noexcept {
-        return asio::get_associated_executor(handler_, work_->strand);
-    }
-    [[nodiscard]] allocator_type get_allocator() const noexcept { return asio::get_associated_allocator(handler_); }
-    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return work_->signal.slot(); }
-
-    template <class... Args>
-    void operator()(Args&&... args) {
-        std::move(handler_)(std::forward<Args>(args)...);
-    }
-
- private:
-    Handler handler_;
-    std::shared_ptr<work_cancellation> work_;
-};
+/// `co_spawn` looks at the signal after the coroutine has ended, and before its handler runs: that is in here.
+template <class Body>
+asio::awaitable<body_value<Body>> run_cancellable(std::shared_ptr<work_cancellation> work, std::filesystem::path path,
+                                                  options o, Body body) {
+    auto token = asio::bind_cancellation_slot(work->signal.slot(), asio::use_awaitable);
+    auto run = run_with_lock<Body>(std::move(path), std::move(o), std::move(body));
+    co_return co_await asio::co_spawn(work->strand, std::move(run), std::move(token));
+}
 
 struct with_lock_initiation {
     using executor_type = asio::any_io_executor;
@@ -145,11 +131,17 @@ struct with_lock_initiation {
 
     template <class Handler, class Body>
     void operator()(Handler&& handler, std::filesystem::path path, options o, Body body) const {
-        const auto work = std::make_shared<work_cancellation>(io);
+        auto work = std::make_shared<work_cancellation>(io);
         if (auto slot = asio::get_associated_cancellation_slot(handler); slot.is_connected())
             slot.template emplace<work_canceller>(work);
-        asio::co_spawn(work->strand, run_with_lock<Body>(std::move(path), std::move(o), std::move(body)),
-                       with_lock_handler<std::decay_t<Handler>>(std::forward<Handler>(handler), work));
+        using signature = with_lock_signature<body_value<Body>>;
+        const auto strand = work->strand;
+        auto parked = signature::template parked<std::decay_t<Handler>>::create(std::forward<Handler>(handler), strand);
+        auto done = [parked = std::move(parked)](auto&&... result) mutable {
+            parked.release()->complete(std::forward<decltype(result)>(result)...);
+        };
+        asio::co_spawn(strand, run_cancellable<Body>(std::move(work), std::move(path), std::move(o), std::move(body)),
+                       std::move(done));
     }
 };
 

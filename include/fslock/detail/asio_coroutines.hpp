@@ -4,6 +4,7 @@
 #include "asio.hpp"
 
 #include FSLOCK_ASIO_HEADER(awaitable.hpp)
+#include FSLOCK_ASIO_HEADER(bind_cancellation_slot.hpp)
 #include FSLOCK_ASIO_HEADER(bind_executor.hpp)
 #include FSLOCK_ASIO_HEADER(cancellation_signal.hpp)
 #include FSLOCK_ASIO_HEADER(cancellation_state.hpp)
