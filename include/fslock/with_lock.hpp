@@ -107,12 +107,16 @@ struct work_cancellation {
 };
 
 /// Lives in the caller's slot.
-struct work_canceller {
-    std::weak_ptr<work_cancellation> work;
+class work_canceller {
+ public:
+    explicit work_canceller(std::weak_ptr<work_cancellation> work) noexcept : work_(std::move(work)) {}
     void operator()(asio::cancellation_type type) const {
-        const auto meant = work.lock();
+        const auto meant = work_.lock();
         if (meant) asio::dispatch(meant->strand, [meant, type] { meant->signal.emit(type); });
     }
+
+ private:
+    std::weak_ptr<work_cancellation> work_;
 };
 
 /// `co_spawn` looks at the signal after the coroutine has ended, and before its handler runs: that is in here.

@@ -135,10 +135,10 @@ bool is_long_ago(os::world& w, const prepared& p) {
 /// What an attempt on a shared filesystem really came to, whatever was said of it. The times are set anew, so that a
 /// record which was long in coming is not old when it appears. EAGAIN: made, and gone again.
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
-                                   std::error_code said) {
+                                   std::error_code said, steady began) {
     said = co_await taken_or(said, w, where, target);
     const bool doubted_before = !std::exchange(p.maybe_at, target).empty();
-    if (!p.maybe_since) p.maybe_since = w.now();
+    if (!p.maybe_since) p.maybe_since = began;  // it may have happened at once, and the answer have taken its time
     if (!said) (void)co_await w.touch(p.file);
     const auto there = co_await look_for_ours(w, where, target, p);
     if (there == found::ours && said) (void)co_await w.touch(p.file);  // it happened, and the answer was lost
@@ -157,14 +157,15 @@ task<std::error_code> link_or_rename(os::world& w, const std::string& target, co
 
 /// Step 2, of a file that is ready.
 task<std::error_code> publish(os::world& w, const place& where, const std::string& target, prepared& p) {
+    const auto began = w.now();
     auto error = co_await link_or_rename(w, target, p);
     if (where.shared()) {
-        error = co_await settle_claim(w, where, target, p, error);
+        error = co_await settle_claim(w, where, target, p, error, began);
         if (is_any_of(error, {EPERM, EIO, EAGAIN})) {
             // What was in the way may just have gone, or our link was moved aside by mistake: once more, before links
             // are given up here for good, or the wait is.
             error = co_await link_or_rename(w, target, p);
-            error = co_await settle_claim(w, where, target, p, error);
+            error = co_await settle_claim(w, where, target, p, error, began);
         }
         if (is(error, EAGAIN)) error = system_code(EEXIST);
     }
@@ -274,8 +275,11 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
     if (before == found::unclear) co_return system_code(EEXIST);
     if (before == found::others) forget_doubts(p);
     if (before == found::ours) {
-        (void)co_await w.touch(p.file);
-        co_return co_await is_published(w, where, p);
+        // Somebody may have had the lock between our attempt and its success.
+        if (epoch_stamp(p.rec.writer_epoch) <= floor) error = co_await refresh(w, where, o, p, floor);
+        else (void)co_await w.touch(p.file);
+        if (!error) error = co_await is_published(w, where, p);
+        co_return error;
     }
     if (p.ready()) {
         error = co_await refresh(w, where, o, p, floor);

@@ -33,10 +33,12 @@ void crowd::was_too_cautious() noexcept {
     owners_.erase(owners_.begin(), owners_.begin() + static_cast<std::ptrdiff_t>(owners_.size() / 2));
 }
 
+bool crowd::is_one() const noexcept { return owners_.size() >= few; }
+
 steady::duration crowd::rest(steady now) noexcept {
     const auto recent = std::ranges::find_if(owners_, [&](const sighting& s) { return now - s.when < remembered; });
     owners_.erase(owners_.begin(), recent);
-    if (owners_.size() < few) return {};
+    if (!is_one()) return {};
     // Who watches wins every so many turns. If more do than should, there are some whom we have not seen.
     const auto unseen = std::max(0, static_cast<int>(watching_) - watch_at_a_time);
     const auto others = static_cast<int>(owners_.size()) + unseen;

@@ -20,6 +20,8 @@ class crowd {
     /// The lock was free when one who stayed away looked at it: too many do.
     void was_too_cautious() noexcept;
 
+    /// Whether there are enough of them to matter.
+    [[nodiscard]] bool is_one() const noexcept;
     /// For how long to stay away; zero where there are few.
     [[nodiscard]] steady::duration rest(steady now) noexcept;
     /// Those who stay away look at the name meanwhile, all of them together about as often as a waiter can be woken.

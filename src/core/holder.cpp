@@ -210,7 +210,10 @@ void holder::look_for_waiters(contender& c) const {
     if (c.world.is_waited_for(file_)) c.seen.yield_until = now + hand_over_pause;
 }
 
-void holder::abandon(os::world& w) const noexcept { w.forget_epoch(epoch_stamp(rec_.writer_epoch)); }
+void holder::abandon(os::world& w) noexcept {
+    w.forget_epoch(epoch_stamp(rec_.writer_epoch));
+    beat_late_ = true;
+}
 
 task<std::error_code> holder::release(contender& c) {
     const bool byte_1 = rec_.guard == witness_kind::ofd;

@@ -40,8 +40,8 @@ class holder {
     /// means that the record is still there and looks alive: release again later. `c` is used only if the removal
     /// needs the token.
     [[nodiscard]] task<std::error_code> release(contender& c);
-    /// From now on this process takes a record that could not be removed for left over.
-    void abandon(os::world& w) const noexcept;
+    /// From now on this process takes a record that could not be removed for left over, and may remove it.
+    void abandon(os::world& w) noexcept;
 
  private:
     task<standing_outcome> look(os::world& w);

@@ -144,7 +144,7 @@ task<bool> pause(contender& c, steady then) {
 
 task<bool> wait_for_turn(contender& c, wait_state& s, finding& f) {
     steady::duration rest{};
-    if (!std::exchange(s.stayed_away, true)) rest = c.seen.crowd.rest(c.world.now());
+    if (!c.where.shared() && !std::exchange(s.stayed_away, true)) rest = c.seen.crowd.rest(c.world.now());
     if (rest > steady::duration()) co_return co_await stay_away(c, s, f, c.world.now() + rest);
     co_return co_await wait_for_owner(c, s, f);
 }

@@ -30,7 +30,8 @@ thread_local std::vector<std::shared_ptr<operation>>* turns = nullptr;
 bool was_seen(const path_entry& entry) {
     if (!entry.seen) return false;
     const auto& seen = *entry.seen;
-    return seen.lock.inode != 0 || seen.token.inode != 0 || seen.blocked_reported || seen.yield_until;
+    return seen.lock.inode != 0 || seen.token.inode != 0 || seen.blocked_reported || seen.yield_until ||
+           seen.crowd.is_one();
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ crowd crowd_of(int count, steady::duration turn) {
 BOOST_AUTO_TEST_SUITE(in_a_crowd)
 
 BOOST_AUTO_TEST_CASE(a_few_stay_where_they_are) {
+    BOOST_TEST(!crowd_of(3, 1ms).is_one());
+    BOOST_TEST(crowd_of(4, 1ms).is_one());
     BOOST_TEST((crowd().rest(began) == 0ms));
     BOOST_TEST((crowd_of(3, 1ms).rest(began) == 0ms));
 }

@@ -84,6 +84,18 @@ BOOST_AUTO_TEST_CASE(in_a_crowd_a_limit_is_kept) {
     BOOST_TEST((c.a.process.now() - c.began == 5ms));
 }
 
+BOOST_AUTO_TEST_CASE(on_a_shared_filesystem_nobody_looks_more_often_for_a_crowd) {
+    small_world k;
+    k.put(lock_path, core::format(record_of(living)), 0);
+    led_process a(k, {}, os::fs_class::shared);
+    for (int i = 0; i < crowded_lock::many; ++i) a.seen.crowd.saw(record_of(1000 + i), a.process.now());
+    a.seen.crowd.took(2, 2ms);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("sleep"));
+    a.process.step();
+    BOOST_TEST(a.process.next() != "lstat /d/x");
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_stays_away_once) {
     crowded_lock c;
     c.a.process.step();

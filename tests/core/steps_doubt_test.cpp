@@ -60,6 +60,40 @@ BOOST_AUTO_TEST_CASE(what_was_in_doubt_for_long_is_not_removed_but_damaged_when_
     }
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_that_took_its_time_is_a_long_doubt) {
+    small_world k;
+    led_process a(k, {}, os::fs_class::shared);
+    a.contend();
+    BOOST_TEST_REQUIRE(a.comes_to("link /d/x"));
+    k.now_ns += long_silence;
+    a.process.step(sim_reply::io_error);
+    a.go_on();
+    BOOST_TEST_REQUIRE(a.owns());
+    a.release();
+    BOOST_TEST(a.comes_to("link " + token_path));
+    a.go_on();
+    BOOST_TEST(k.names.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_landed_after_another_owner_has_a_later_epoch) {
+    doubted_claim d;
+    const int ours = d.k.names.at(lock_path);
+    auto next = record_of(living);
+    next.writer_epoch = "300-1800000000000000000";
+    d.k.names["/d/aside"] = ours;  // as if the link had not happened yet
+    replace(d.k, lock_path, core::format(next));
+    d.a.process.step();
+    BOOST_TEST_REQUIRE(d.a.process.next() == "open /d/x");
+    d.a.process.step(sim_reply::io_error);  // still in doubt, and then it reads the other one
+    BOOST_TEST_REQUIRE(d.a.comes_to("sleep"));
+    d.k.names[lock_path] = ours;
+    d.k.names.erase("/d/aside");
+    d.a.go_on();
+    BOOST_TEST_REQUIRE(d.a.owns());
+    BOOST_TEST(core::epoch_stamp(d.a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+    BOOST_TEST(core::parse(text_at(d.k, lock_path)).value.writer_epoch == d.a.held->rec().writer_epoch);
+}
+
 BOOST_AUTO_TEST_CASE(what_may_come_back_when_nobody_wants_it_any_more_is_damaged) {
     doubted_claim d(5s);
     const int inode = d.k.names.at(lock_path);
