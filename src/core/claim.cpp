@@ -133,15 +133,15 @@ bool is_long_ago(os::world& w, const prepared& p) {
 }
 
 /// What an attempt on a shared filesystem really came to, whatever was said of it. The times are set anew, so that a
-/// record which was long in coming is not old when it appears. EAGAIN: made, and gone again.
+/// record which was long in coming is not old when it appears; and before the look: who judged it dead meanwhile and has
+/// not moved it aside by then finds that it was not what he judged. EAGAIN: made, and gone again.
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said, steady began) {
     said = co_await taken_or(said, w, where, target);
     const bool doubted_before = !std::exchange(p.maybe_at, target).empty();
     if (!p.maybe_since) p.maybe_since = began;  // it may have happened at once, and the answer have taken its time
-    if (!said) (void)co_await w.touch(p.file);
+    (void)co_await w.touch(p.file);
     const auto there = co_await look_for_ours(w, where, target, p);
-    if (there == found::ours && said) (void)co_await w.touch(p.file);  // it happened, and the answer was lost
     if (there == found::ours) co_return std::error_code();
     const bool was_free_again = there == found::nothing && !doubted_before;
     if (is(said, EEXIST) && (there == found::others || was_free_again)) forget_doubts(p);
@@ -274,19 +274,17 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
     if (!p.maybe_at.empty()) before = co_await look_for_ours(w, where, target, p);
     if (before == found::unclear) co_return system_code(EEXIST);
     if (before == found::others) forget_doubts(p);
-    if (before == found::ours) {
-        // Somebody may have had the lock between our attempt and its success.
-        if (epoch_stamp(p.rec.writer_epoch) <= floor) error = co_await refresh(w, where, o, p, floor);
-        else (void)co_await w.touch(p.file);
-        if (!error) error = co_await is_published(w, where, p);
-        co_return error;
-    }
     if (p.ready()) {
         error = co_await refresh(w, where, o, p, floor);
     } else {
         error = co_await prepare(w, where, o, p, floor);
     }
-    if (!error) error = co_await publish(w, where, target, p);
+    if (!error && before == found::ours) {
+        // Once more, now that it is not what somebody may have judged any more.
+        before = co_await look_for_ours(w, where, target, p);
+        if (before == found::unclear) co_return system_code(EEXIST);
+    }
+    if (!error && before != found::ours) error = co_await publish(w, where, target, p);
     if (!error) error = co_await is_published(w, where, p);
     co_return error;
 }
