@@ -231,7 +231,7 @@ void measure(const bench::setting& here, bench::table& results) {
         for (const int n : steps(2, here.count(64, 8))) {
             progress(by_processes.name, round, n);
             by_processes.rounds[n].push_back(
-                with_processes(a, fresh() / "match", n, std::chrono::milliseconds(here.count(1000, 300))));
+                with_processes(a, fresh() / "match", n, std::chrono::milliseconds(here.count(2000, 300))));
         }
     }
     // One directory for all rounds, and last: where thousands of files were just removed, ext4 takes its time
