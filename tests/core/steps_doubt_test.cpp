@@ -67,6 +67,9 @@ BOOST_AUTO_TEST_CASE(an_answer_that_took_its_time_is_a_long_doubt) {
     BOOST_TEST_REQUIRE(a.comes_to("link /d/x"));
     k.now_ns += long_silence;
     a.process.step(sim_reply::io_error);
+    // Before the look: who has judged it dead compares the times.
+    BOOST_TEST_REQUIRE(a.process.next() == "open /d/x");
+    BOOST_TEST(k.inodes.at(k.names.at(lock_path)).modified_ns == k.clock_ns());
     a.go_on();
     BOOST_TEST_REQUIRE(a.owns());
     a.release();
@@ -78,10 +81,8 @@ BOOST_AUTO_TEST_CASE(an_answer_that_took_its_time_is_a_long_doubt) {
 BOOST_AUTO_TEST_CASE(what_landed_after_another_owner_has_a_later_epoch) {
     doubted_claim d;
     const int ours = d.k.names.at(lock_path);
-    auto next = record_of(living);
-    next.writer_epoch = "300-1800000000000000000";
     d.k.names["/d/aside"] = ours;  // as if the link had not happened yet
-    replace(d.k, lock_path, core::format(next));
+    replace(d.k, lock_path, core::format(ahead_of_us(record_of(living))));
     d.a.process.step();
     BOOST_TEST_REQUIRE(d.a.process.next() == "open /d/x");
     d.a.process.step(sim_reply::io_error);  // still in doubt, and then it reads the other one
@@ -90,7 +91,7 @@ BOOST_AUTO_TEST_CASE(what_landed_after_another_owner_has_a_later_epoch) {
     d.k.names.erase("/d/aside");
     d.a.go_on();
     BOOST_TEST_REQUIRE(d.a.owns());
-    BOOST_TEST(core::epoch_stamp(d.a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+    BOOST_TEST(core::epoch_stamp(d.a.held->rec().writer_epoch) > far_ahead);
     BOOST_TEST(core::parse(text_at(d.k, lock_path)).value.writer_epoch == d.a.held->rec().writer_epoch);
 }
 
@@ -123,14 +124,12 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_was_in_doubt_is_above_that_of_an_owner_who_ca
     a.process.step();
     BOOST_TEST_REQUIRE(a.process.next() == "open /d/x");
     a.process.step(sim_reply::io_error);
-    auto next = record_of(living);
-    next.writer_epoch = "300-1800000000000000000";  // its clock was years ahead of ours
-    replace(k, lock_path, core::format(next));
+    replace(k, lock_path, core::format(ahead_of_us(record_of(living))));
     BOOST_TEST_REQUIRE(a.comes_to("sleep"));
     k.names.erase(lock_path);
     a.go_on();
     BOOST_TEST_REQUIRE(a.owns());
-    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > far_ahead);
 }
 
 BOOST_AUTO_TEST_CASE(a_rename_whose_reply_was_lost_is_looked_at) {
@@ -150,8 +149,7 @@ BOOST_AUTO_TEST_CASE(a_rename_whose_reply_was_lost_is_looked_at) {
 
 BOOST_AUTO_TEST_CASE(a_token_that_is_put_back_by_a_lost_reply_ends_no_wait) {
     small_world k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    leave_dead_owner_and_token(k);
     led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("rename " + token_path));
@@ -165,8 +163,7 @@ BOOST_AUTO_TEST_CASE(a_token_that_is_put_back_by_a_lost_reply_ends_no_wait) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_had_a_name_and_lost_it_is_prepared_anew) {
     small_world k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    leave_dead_owner_and_token(k);
     led_process a(k);
     a.acquire();
     BOOST_TEST((a.where.where->method.load() == core::publishing::unnamed));

@@ -10,12 +10,10 @@ BOOST_AUTO_TEST_SUITE(steps)
 
 BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_the_owner_before) {
     small_world k;
-    auto before = guarded_record_of(dead);
-    before.writer_epoch = "50-1800000000000000000";  // its clock was years ahead of ours
-    k.put(lock_path, core::format(before), 3600 * one_second);
+    k.put(lock_path, core::format(ahead_of_us(guarded_record_of(dead))), 3600 * one_second);
     led_process a(k);
     a.acquire();
-    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > far_ahead);
 }
 
 BOOST_AUTO_TEST_CASE(a_record_of_another_host_is_not_ours_whatever_its_epoch) {
@@ -45,9 +43,8 @@ BOOST_AUTO_TEST_CASE(a_link_that_was_made_unheard_and_moved_aside_is_made_once_m
 
 BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_a_living_owner_that_gave_back) {
     small_world k;
-    auto before = guarded_record_of(living);
+    auto before = ahead_of_us(guarded_record_of(living));
     before.guard = os::witness_kind::none;
-    before.writer_epoch = "300-1800000000000000000";  // its clock was years ahead of ours
     k.put(lock_path, core::format(before), 0);
     led_process a(k);
     a.contend();
@@ -55,7 +52,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_a_living_owner_that_gave_back) {
     k.names.erase(lock_path);
     a.go_on();
     BOOST_TEST_REQUIRE(a.owns());
-    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > 1'800'000'000'000'000'000);
+    BOOST_TEST(core::epoch_stamp(a.held->rec().writer_epoch) > far_ahead);
 }
 
 BOOST_AUTO_TEST_CASE(an_epoch_is_above_that_of_an_owner_who_came_and_went_during_the_wait) {

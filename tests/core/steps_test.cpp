@@ -52,8 +52,7 @@ BOOST_AUTO_TEST_CASE(a_token_is_ours_only_after_it_settled) {
 
 BOOST_AUTO_TEST_CASE(a_token_in_place_of_the_dead_one_is_not_moved) {
     small_world k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    leave_dead_owner_and_token(k);
     led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("open " + token_path));
@@ -84,8 +83,7 @@ BOOST_AUTO_TEST_CASE(the_removal_lock_is_that_of_the_judged_token) {
 
 BOOST_AUTO_TEST_CASE(a_token_that_was_moved_by_mistake_is_put_back) {
     small_world k;
-    k.put(lock_path, core::format(guarded_record_of(dead)), 3600 * one_second);
-    k.put(token_path, core::format(guarded_record_of(dead)), 3600 * one_second);
+    leave_dead_owner_and_token(k);
     led_process a(k);
     a.contend();
     BOOST_TEST_REQUIRE(a.comes_to("rename " + token_path));

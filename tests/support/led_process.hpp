@@ -149,6 +149,17 @@ inline const std::string& text_at(const small_world& k, const std::string& path)
     return at == k.names.end() ? none : k.inodes.at(at->second).content;
 }
 
+inline void leave_dead_owner_and_token(small_world& k) {
+    for (const auto& path : {lock_path, token_path}) k.put(path, core::format(guarded_record_of(dead)), 3600 * one_second);
+}
+
+/// The epoch of an owner whose clock was years ahead of ours.
+inline constexpr std::int64_t far_ahead = 1'800'000'000'000'000'000;
+inline core::record ahead_of_us(core::record r) {
+    r.writer_epoch = core::epoch_of(r.pid, far_ahead);
+    return r;
+}
+
 /// Another file in place of the one at `path`.
 inline int replace(small_world& k, const std::string& path, const std::string& content) {
     k.names.erase(path);
