@@ -55,6 +55,28 @@ auto into(result& r) {
     };
 }
 
+/// Work under a lock that nothing but a cancellation ends.
+struct endless_work {
+    void begin() {
+        auto body = [this](lock_guard&) -> asio::awaitable<void> {
+            running = true;
+            co_await sleep_for_ever(cancelled);
+        };
+        fslock::async_with_lock(io, d / "x", never_beats(), body, asio::bind_cancellation_slot(stop.slot(), into(r)));
+    }
+    [[nodiscard]] bool ends_when_cancelled() {
+        stop.emit(asio::cancellation_type::terminal);
+        return run_until(io, [this] { return r.done; });
+    }
+
+    const directory d;
+    bool running = false;
+    bool cancelled = false;
+    result r;
+    asio::cancellation_signal stop;
+    asio::io_context io;
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(with_lock)
@@ -224,22 +246,12 @@ BOOST_AUTO_TEST_CASE(a_cancellation_ends_the_wait_for_the_lock) {
 }
 
 BOOST_AUTO_TEST_CASE(a_cancellation_reaches_the_body_and_the_lock_goes_back) {
-    const directory d;
-    asio::io_context io;
-    bool running = false;
-    bool cancelled = false;
-    auto body = [&](lock_guard&) -> asio::awaitable<void> {
-        running = true;
-        co_await sleep_for_ever(cancelled);
-    };
-    asio::cancellation_signal stop;
-    result r;
-    fslock::async_with_lock(io, d / "x", never_beats(), body, asio::bind_cancellation_slot(stop.slot(), into(r)));
-    BOOST_TEST(run_until(io, [&] { return running; }));
-    stop.emit(asio::cancellation_type::terminal);
-    BOOST_TEST(run_until(io, [&] { return r.done; }));
-    BOOST_TEST(cancelled);
-    BOOST_TEST(d.empty());
+    endless_work w;
+    w.begin();
+    BOOST_TEST(run_until(w.io, [&] { return w.running; }));
+    BOOST_TEST(w.ends_when_cancelled());
+    BOOST_TEST(w.cancelled);
+    BOOST_TEST(w.d.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_cancellation_after_any_number_of_handlers_ends_work_without_end) {
@@ -247,25 +259,14 @@ BOOST_AUTO_TEST_CASE(a_cancellation_after_any_number_of_handlers_ends_work_witho
         bool all = false;
         for (int handlers = 0; !all; ++handlers) {
             BOOST_TEST_REQUIRE(handlers < 1'000);
-            const directory d;
-            if (known) (void)fslock::try_acquire(d / "known", patience);
-            asio::io_context io;
-            bool running = false;
-            bool cancelled = false;
-            auto body = [&](lock_guard&) -> asio::awaitable<void> {
-                running = true;
-                co_await sleep_for_ever(cancelled);
-            };
-            asio::cancellation_signal stop;
-            result r;
-            fslock::async_with_lock(io, d / "x", never_beats(), body,
-                                    asio::bind_cancellation_slot(stop.slot(), into(r)));
-            for (int i = 0; i < handlers; ++i) (void)io.run_one_for(patience);
-            all = running;
-            stop.emit(asio::cancellation_type::terminal);
-            BOOST_TEST_REQUIRE(run_until(io, [&] { return r.done; }), "goes on after " << handlers << " handlers");
-            BOOST_TEST((running ? cancelled : r.code() == asio::error::operation_aborted));
-            BOOST_TEST(d.empty());
+            endless_work w;
+            if (known) (void)fslock::try_acquire(w.d / "known", patience);
+            w.begin();
+            for (int i = 0; i < handlers; ++i) (void)w.io.run_one_for(patience);
+            all = w.running;
+            BOOST_TEST_REQUIRE(w.ends_when_cancelled(), "goes on after " << handlers << " handlers");
+            BOOST_TEST((w.running ? w.cancelled : w.r.code() == asio::error::operation_aborted));
+            BOOST_TEST(w.d.empty());
         }
     }
 }
