@@ -122,14 +122,9 @@ task<std::error_code> taken_or(std::error_code said, os::world& w, const place& 
     co_return there ? system_code(EEXIST) : said;
 }
 
-void forget_doubts(prepared& p) {
-    p.maybe_at.clear();
-    p.maybe_since.reset();
-}
-
 /// Since that time somebody may have judged what is visible: no limit is below three intervals.
 bool is_long_ago(os::world& w, const prepared& p) {
-    return p.maybe_since && w.now() - *p.maybe_since > 3 * interval_of(p.rec);
+    return p.in_doubt && w.now() - p.in_doubt->since > 3 * interval_of(p.rec);
 }
 
 /// What an attempt on a shared filesystem really came to, whatever was said of it. The times are set anew, so that a
@@ -138,13 +133,14 @@ bool is_long_ago(os::world& w, const prepared& p) {
 task<std::error_code> settle_claim(os::world& w, const place& where, const std::string& target, prepared& p,
                                    std::error_code said, steady began) {
     said = co_await taken_or(said, w, where, target);
-    const bool doubted_before = !std::exchange(p.maybe_at, target).empty();
-    if (!p.maybe_since) p.maybe_since = began;  // it may have happened at once, and the answer have taken its time
+    const bool doubted_before = p.in_doubt.has_value();
+    // It may have happened at once, and the answer have taken its time.
+    if (!p.in_doubt) p.in_doubt.emplace(prepared::doubt{target, began});
     (void)co_await w.touch(p.file);
     const auto there = co_await look_for_ours(w, where, target, p);
     if (there == found::ours) co_return std::error_code();
     const bool was_free_again = there == found::nothing && !doubted_before;
-    if (is(said, EEXIST) && (there == found::others || was_free_again)) forget_doubts(p);
+    if (is(said, EEXIST) && (there == found::others || was_free_again)) p.in_doubt.reset();
     if (!said && there == found::nothing) co_return system_code(EAGAIN);
     const bool to_look_again = !said || (there == found::unclear && is(said, EIO));
     co_return to_look_again ? system_code(EEXIST) : said;
@@ -180,7 +176,7 @@ task<std::error_code> is_published(os::world& w, const place& where, prepared& p
     }
     p.temp.clear();
     p.was_silent = is_long_ago(w, p);
-    forget_doubts(p);
+    p.in_doubt.reset();
     co_return std::error_code();
 }
 
@@ -195,7 +191,7 @@ task<std::error_code> withdraw(os::world& w, const place& where, const std::stri
         std::error_code left = now.error();
         if (there) left = co_await w.unlink(target);
         // Without a witness it would look alive.
-        if (left && p.rec.guard == witness_kind::none) p.maybe_at = target;
+        if (left && p.rec.guard == witness_kind::none) p.in_doubt.emplace(prepared::doubt{target, w.now()});
     }
     co_return co_await discard(w, where, p);
 }
@@ -203,10 +199,9 @@ task<std::error_code> withdraw(os::world& w, const place& where, const std::stri
 /// Of a record that may be visible, or come back to be so. Removed if it is there and nobody can have judged it yet;
 /// else it is made a damaged record: what has a living owner on this host blocks for as long as that lives.
 task<std::error_code> disown(os::world& w, const place& where, prepared& p) {
-    const auto target = std::exchange(p.maybe_at, {});
-    const auto there = co_await look_for_ours(w, where, target, p);
+    const auto there = co_await look_for_ours(w, where, p.in_doubt->at, p);
     if (there == found::ours && !is_long_ago(w, p)) {
-        const auto error = co_await w.unlink(target);
+        const auto error = co_await w.unlink(p.in_doubt->at);
         if (!error) co_return error;
     }
     const auto error = co_await w.write(p.file, std::string(format<record_text>(p.rec).size(), '\0'));
@@ -256,7 +251,7 @@ task<std::error_code> create_at(os::world& w, const place& where, const std::str
     const auto now = co_await w.facts_at(target);
     const bool ours = now && now->same_inode(p.facts);
     if (!ours) {
-        if (!now && guard == witness_kind::none) p.maybe_at = target;
+        if (!now && guard == witness_kind::none) p.in_doubt.emplace(prepared::doubt{target, w.now()});
         (void)co_await discard(w, where, p);
         co_return system_code(EEXIST);
     }
@@ -271,9 +266,9 @@ task<std::error_code> attempt(os::world& w, const place& where, const std::strin
     if (p.how == publishing::created) co_return co_await create_at(w, where, target, o, p, floor);
     std::error_code error;
     auto before = found::nothing;
-    if (!p.maybe_at.empty()) before = co_await look_for_ours(w, where, target, p);
+    if (p.in_doubt) before = co_await look_for_ours(w, where, target, p);
     if (before == found::unclear) co_return system_code(EEXIST);
-    if (before == found::others) forget_doubts(p);
+    if (before == found::others) p.in_doubt.reset();
     if (p.ready()) {
         error = co_await refresh(w, where, o, p, floor);
     } else {
@@ -343,14 +338,14 @@ task<std::error_code> claim(os::world& w, const place& where, const std::string&
 
 task<std::error_code> discard(os::world& w, const place& where, prepared& p) {
     std::error_code error;
-    if (!p.maybe_at.empty()) error = co_await disown(w, where, p);
+    if (p.in_doubt) error = co_await disown(w, where, p);
+    p.in_doubt.reset();
     if (!p.temp.empty()) {
         error = co_await w.unlink(p.temp);
         p.temp.clear();
     }
     if (!p.rec.writer_epoch.empty()) w.forget_epoch(epoch_stamp(p.rec.writer_epoch));
     p.rec.writer_epoch.clear();
-    p.maybe_since.reset();
     p.file.close();
     co_return error;
 }

@@ -20,9 +20,12 @@ struct prepared {
     record rec;
     os::file_facts facts;
     publishing how = publishing::unnamed;
-    /// Where it may be visible, or come back, without our knowing: an answer was lost. Empty: nowhere.
-    std::string maybe_at;
-    std::optional<steady> maybe_since;  ///< since when
+    /// Where it may be visible, or come back, without our knowing, since when: an answer was lost.
+    struct doubt {
+        std::string at;
+        steady since;
+    };
+    std::optional<doubt> in_doubt;
     /// It may have been visible for long before it was ours. Then others may have judged it meanwhile.
     bool was_silent = false;
 

@@ -11,7 +11,7 @@ using os::witness_kind;
 /// By the clock of the filesystem. Where we have no file of our own to ask it with, a local filesystem has our clock.
 task<std::optional<std::int64_t>> filesystem_now(os::world& w, const place& where, const prepared& mine) {
     // A record that may be visible must not be made to look fresh.
-    if (mine.ready() && mine.maybe_at.empty()) {
+    if (mine.ready() && !mine.in_doubt) {
         const auto now = co_await w.touch(mine.file);
         if (now) co_return *now;
     }
